@@ -1,0 +1,38 @@
+# Everything a contributor types. Each target sets up what it needs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint bench chaos clean
+.DEFAULT_GOAL := test
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("fencekit needs Python 3.11 to 3.13; try: make PYTHON=python3.11" if not (3, 11) <= sys.version_info[:2] < (3, 14) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml | $(VENV)/bin/python
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(PIP) -e '.[dev]'
+	touch $@ $(VENV)/.run
+
+demo: $(VENV)/.run
+	$(BIN)/fencekit demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev
+	for b in benchmarks/[a-z]*.py; do $(BIN)/python $$b || exit 1; done
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

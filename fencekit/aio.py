@@ -1,0 +1,1 @@
+"""The fence for asynchronous callers."""

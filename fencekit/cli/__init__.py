@@ -1,0 +1,1 @@
+"""The command line: arguments, wiring and exit codes; one module per command."""

@@ -1,0 +1,69 @@
+"""The entry point: finds the command, imports only its module, and turns errors into exit codes.
+
+Exit codes: 0 done; 1 the thing asked about was found; 2 usage, or the target could not be reached
+or read; 3 the ledger is unusable; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from fencekit import __version__
+
+# name -> (module that holds `command`, one line for --help); modules are imported when used.
+COMMANDS: dict[str, tuple[str, str]] = {}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are used, so that --help stays fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the command names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command, or None for an unknown name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command list from the table, without importing any command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; a mistyped name gets the closest one."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            ctx.fail(f"No such command '{args[0]}'.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="fencekit")
+def cli() -> None:
+    """Retry safety for MCP tool calls: find double-fires, fence them, publish the evidence."""
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command line and exit."""
+    cli.main(args=sys.argv[1:] if argv is None else argv, prog_name="fencekit")
+
+
+def scan_main() -> None:
+    """Run `fencekit scan` under its short name, `fencescan`."""
+    main(["scan", *sys.argv[1:]])

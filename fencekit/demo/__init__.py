@@ -1,0 +1,1 @@
+"""The runs that show the fence at work: demo, storm and turf-war."""

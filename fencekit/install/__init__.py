@@ -1,0 +1,1 @@
+"""Puts the proxy in front of servers in the configuration of MCP hosts."""

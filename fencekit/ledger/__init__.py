@@ -1,0 +1,1 @@
+"""Where intents, domains and outcomes are remembered; ledgers run rules and know none."""

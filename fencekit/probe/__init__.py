@@ -1,0 +1,1 @@
+"""The probe: counts how many effects one repeated tool call really caused."""

@@ -1,0 +1,1 @@
+"""The vocabulary of evidence, and one renderer per format."""

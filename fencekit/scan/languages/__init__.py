@@ -1,0 +1,1 @@
+"""What differs per language: grammars, node names and queries."""

@@ -1,0 +1,1 @@
+"""The fence as an MCP server on stdio."""

@@ -1,0 +1,1 @@
+"""MCP as frames: JSON-RPC messages kept as the bytes they came in."""

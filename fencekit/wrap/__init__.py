@@ -1,0 +1,1 @@
+"""The proxy that stands in front of an MCP server and lets each effect through once."""
