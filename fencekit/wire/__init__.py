@@ -1,1 +1,1 @@
-"""MCP as frames: JSON-RPC messages kept as the bytes they came in."""
+"""MCP as frames: bytes kept, nothing re-modelled, no SDK. Shared by the proxy and the probe."""
