@@ -1,0 +1,117 @@
+"""The ledger protocol: run one pure decision atomically on the keys it touches, durably.
+
+A ledger gives the clock and the liveness of process holders; it knows no rules. Nothing is answered
+before it is durable. Answers (refusals of the core included) are returned, never raised; only a
+`LedgerError` is raised, and then nothing is known to have happened: asking again with the same
+command is harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fencekit.core.draft import Event
+from fencekit.core.messages import Answer, Command
+from fencekit.core.state import DomainHead, Holder, IntentKey, IntentRecord, Liveness, Now
+
+Outcome = Answer | BaseException
+"""What a callback gets: an answer, or the `LedgerError` that kept it from being given."""
+
+Callback = Callable[[Outcome], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One intent as an operator sees it: the record as it stands now, and its holder's liveness."""
+
+    key: IntentKey
+    record: IntentRecord
+    liveness: Liveness
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that `verify` found: where, and what."""
+
+    where: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What `ledger stats` says of a ledger: its kind, where it is, and what its answers rest on."""
+
+    kind: str
+    where: str
+    durability: str
+    details: dict[str, Any]
+
+
+class Ledger(Protocol):
+    """Where intents, domains and outcomes are remembered."""
+
+    url: str
+
+    @property
+    def holder(self) -> Holder:
+        """The identity under which this process holds attempts (kind "process")."""
+        ...
+
+    def now(self) -> Now:
+        """The ledger's clocks, as well as this process can know them without asking."""
+        ...
+
+    def call(self, command: Command) -> Answer:
+        """Decide one command and wait until the answer is durable; may write in this thread."""
+        ...
+
+    def submit(self, command: Command) -> Future[Answer]:
+        """Decide one command; returns at once and never writes in the caller's thread."""
+        ...
+
+    def enqueue(self, command: Command, done: Callback) -> None:
+        """Like `submit`, but calls `done` in the writer's thread; it must return quickly."""
+        ...
+
+    def intents(self) -> Iterator[Shown]:
+        """Every intent that is remembered and not absent, as it stands now."""
+        ...
+
+    def domains(self) -> Iterator[tuple[str, DomainHead]]:
+        """Every domain that is remembered."""
+        ...
+
+    def audit(self, after: int = 0) -> Iterator[tuple[int, Event]]:
+        """The audit lines after number `after`, each with its own number (1, 2, …)."""
+        ...
+
+    def sweep(self) -> int:
+        """Delete what every verb treats as absent; returns how many intents changed."""
+        ...
+
+    def peek(self, key: IntentKey) -> int:
+        """Return a number that changes whenever the intent's record does; creates nothing."""
+        ...
+
+    def verify(self) -> Iterator[Problem]:
+        """Recompute checksums and whatever else the storage can check; yields what is wrong."""
+        ...
+
+    def describe(self) -> Description:
+        """Say what kind of ledger this is and what its answers rest on."""
+        ...
+
+    def save_counters(self, counters: dict[str, int]) -> None:
+        """Replace this process's counters, kept beside the ledger for `stats`."""
+        ...
+
+    def counters(self) -> dict[str, int]:
+        """Return the sum of the counters of all processes."""
+        ...
+
+    def close(self) -> None:
+        """Answer what waits, then let go of every resource."""
+        ...

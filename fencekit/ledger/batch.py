@@ -1,0 +1,151 @@
+"""Group commit: callers that wait together share one durable write.
+
+Whoever finds no writer at work becomes it: a lone caller writes in its own thread, and the commands
+that arrive meanwhile ride in its next batch. Callers that may not block (`enqueue`) are served by a
+thread that starts with the first of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from fencekit.core.messages import Answer, Command
+from fencekit.ledger.base import Callback, Outcome
+
+MAX_BATCH = 512
+"""How many commands one durable write carries at the most; bounds the wait of the first."""
+
+Waiting = tuple[Command, Callback]
+
+
+class GroupCommit:
+    """Runs batches one after another; `run` gets commands and returns an outcome for each.
+
+    An exception from `run` is the outcome of every command of that batch.
+    """
+
+    def __init__(self, run: Callable[[Sequence[Command]], Sequence[Outcome]]) -> None:
+        self._run = run
+        self._lock = threading.Lock()
+        self._waiting: deque[Waiting] = deque()
+        self._writing = False
+        self._wake = threading.Condition(self._lock)
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def call(self, command: Command) -> Answer:
+        """Decide one command; this thread becomes the writer if there is none."""
+        slot: list[Outcome] = []
+        ready = threading.Lock()
+        ready.acquire()
+
+        def done(outcome: Outcome) -> None:
+            slot.append(outcome)
+            ready.release()
+
+        with self._lock:
+            self._refuse_if_closed()
+            self._waiting.append((command, done))
+            lead = not self._writing
+            self._writing = True
+        if lead:
+            # One batch only, unless others wait by then: their thread takes over.
+            self._write_one_batch()
+            self._hand_over()
+        ready.acquire()
+        outcome = slot[0]
+        if isinstance(outcome, BaseException) and not _is_answer(outcome):
+            raise outcome
+        return outcome  # type: ignore[return-value] # only answers are left
+
+    def enqueue(self, command: Command, done: Callback) -> None:
+        """Queue one command; `done` is called in the writer's thread."""
+        with self._lock:
+            self._refuse_if_closed()
+            self._waiting.append((command, done))
+            if not self._writing:
+                self._writing = True
+                self._ensure_thread()
+                self._wake.notify()
+
+    def submit(self, command: Command) -> Future[Answer]:
+        """Queue one command and return the future of its answer."""
+        future: Future[Answer] = Future()
+
+        def done(outcome: Outcome) -> None:
+            if isinstance(outcome, BaseException) and not _is_answer(outcome):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)  # type: ignore[arg-type] # only answers are left
+
+        self.enqueue(command, done)
+        return future
+
+    def close(self) -> None:
+        """Answer what waits, end the thread, and refuse what comes later."""
+        with self._lock:
+            self._closed = True
+            self._wake.notify_all()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            from fencekit.core.errors import LedgerUnavailable
+
+            raise LedgerUnavailable("the ledger is closed: open it again with Fence.open")
+
+    def _write_one_batch(self) -> None:
+        with self._lock:
+            size = min(len(self._waiting), MAX_BATCH)
+            batch = [self._waiting.popleft() for _ in range(size)]
+        if not batch:
+            return
+        try:
+            outcomes = self._run([command for command, _ in batch])
+        except BaseException as problem:
+            outcomes = [problem] * len(batch)
+        for (_, done), outcome in zip(batch, outcomes, strict=True):
+            # A caller's callback must never keep the others from their answers.
+            with contextlib.suppress(Exception):
+                done(outcome)
+
+    def _hand_over(self) -> None:
+        """Give the writer's role to the thread if anybody waits, else let it go."""
+        with self._lock:
+            if self._waiting:
+                self._ensure_thread()
+                self._wake.notify()
+            else:
+                self._writing = False
+
+    def _ensure_thread(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="fencekit-ledger", daemon=True)
+            self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            with self._lock:
+                # The role is this thread's while `_writing` is set and somebody waits.
+                while not (self._writing and self._waiting):
+                    if self._closed:
+                        return
+                    self._wake.wait()
+            while self._waiting:
+                self._write_one_batch()
+            with self._lock:
+                if not self._waiting:
+                    self._writing = False
+
+
+def _is_answer(outcome: Outcome) -> bool:
+    """Whether an outcome is an answer of the core rather than a failure of the ledger."""
+    from fencekit.core.errors import FenceError, LedgerError
+
+    return isinstance(outcome, FenceError) and not isinstance(outcome, LedgerError)
