@@ -150,9 +150,5 @@ def _kind(value: Any) -> str:
     return "empty" if value == "" else f"of type {type(value).__name__}"
 
 
-ZERO = VectorClock()
-"""The clock that has heard of nothing."""
-
-
 NO_CLOCK = VectorClock()
-"""The clock that has seen nothing."""
+"""The clock that has heard of nothing."""

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencekit.core.clock import MAX_COUNT, ZERO, ClockError, VectorClock
+from fencekit.core.clock import MAX_COUNT, NO_CLOCK, ClockError, VectorClock
 
 clocks = st.dictionaries(st.sampled_from("abc"), st.integers(0, 3)).map(VectorClock)
 
@@ -41,7 +41,7 @@ def test_merge_is_the_least_upper_bound(left, right, other):
         assert both <= other
     assert both == right.merge(left)
     assert both.merge(other) == left.merge(right.merge(other))
-    assert left.merge(left) == left.merge(ZERO) == ZERO.merge(left) == left
+    assert left.merge(left) == left.merge(NO_CLOCK) == NO_CLOCK.merge(left) == left
 
 
 @given(clocks, st.sampled_from("abcd"))
@@ -59,11 +59,11 @@ def test_ticks_of_two_agents_are_concurrent():
 
 
 def test_zero_entries_are_nothing():
-    assert VectorClock({"a": 0}) == ZERO
+    assert VectorClock({"a": 0}) == NO_CLOCK
     assert hash(VectorClock({"a": 0, "b": 1})) == hash(VectorClock({"b": 1}))
     assert VectorClock({"a": 0, "b": 1}).digest() == VectorClock({"b": 1}).digest()
     assert VectorClock({"a": 0}).to_json() == {}
-    assert len(ZERO) == 0
+    assert len(NO_CLOCK) == 0
     assert list(VectorClock({"a": 0, "b": 1})) == ["b"]
 
 
@@ -135,7 +135,7 @@ def test_counters_end_where_json_readers_round():
 @pytest.mark.parametrize("agent", ["", 1, None])
 def test_ticks_of_nobody_are_refused(agent):
     with pytest.raises(ClockError, match="agent's name"):
-        ZERO.tick(agent)
+        NO_CLOCK.tick(agent)
 
 
 def test_a_clock_is_compared_with_clocks_only():
