@@ -32,7 +32,9 @@ class GroupCommit:
         self._run = run
         self._lock = threading.Lock()
         self._waiting: deque[Waiting] = deque()
+        # Somebody has the writer's role; `_threads_turn` says that it is the thread.
         self._writing = False
+        self._threads_turn = False
         self._wake = threading.Condition(self._lock)
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -69,8 +71,7 @@ class GroupCommit:
             self._waiting.append((command, done))
             if not self._writing:
                 self._writing = True
-                self._ensure_thread()
-                self._wake.notify()
+                self._give_to_thread()
 
     def submit(self, command: Command) -> Future[Answer]:
         """Queue one command and return the future of its answer."""
@@ -90,6 +91,8 @@ class GroupCommit:
         with self._lock:
             self._closed = True
             self._wake.notify_all()
+            while self._writing:
+                self._wake.wait()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
@@ -119,12 +122,14 @@ class GroupCommit:
         """Give the writer's role to the thread if anybody waits, else let it go."""
         with self._lock:
             if self._waiting:
-                self._ensure_thread()
-                self._wake.notify()
+                self._give_to_thread()
             else:
                 self._writing = False
+                self._wake.notify_all()
 
-    def _ensure_thread(self) -> None:
+    def _give_to_thread(self) -> None:
+        self._threads_turn = True
+        self._wake.notify_all()
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="fencekit-ledger", daemon=True)
             self._thread.start()
@@ -132,16 +137,15 @@ class GroupCommit:
     def _serve(self) -> None:
         while True:
             with self._lock:
-                # The role is this thread's while `_writing` is set and somebody waits.
-                while not (self._writing and self._waiting):
+                while not self._threads_turn:
                     if self._closed:
                         return
                     self._wake.wait()
-            while self._waiting:
-                self._write_one_batch()
+            self._write_one_batch()
             with self._lock:
                 if not self._waiting:
-                    self._writing = False
+                    self._threads_turn = self._writing = False
+                    self._wake.notify_all()
 
 
 def _is_answer(outcome: Outcome) -> bool:
