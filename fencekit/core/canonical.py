@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from typing import Any, TypeAlias
 
@@ -27,12 +28,6 @@ Json: TypeAlias = Any
 MAX_DEPTH = 254
 """Containers inside containers, at most. What `orjson` writes, so the two paths agree."""
 
-_OPTIONS = (
-    orjson.OPT_SORT_KEYS
-    | orjson.OPT_PASSTHROUGH_SUBCLASS
-    | orjson.OPT_PASSTHROUGH_DATACLASS
-    | orjson.OPT_PASSTHROUGH_DATETIME
-)
 # In UTF-8, characters from U+10000 sort after those of U+E000 to U+FFFF; in UTF-16, before.
 # Only a text that holds both can have keys whose order differs.
 _ASTRAL = re.compile(rb"[\xf0-\xf4]")
@@ -72,7 +67,7 @@ def canonical_bytes(value: Json) -> bytes:
     """
     if type(value) is dict or type(value) is list:
         try:
-            text = orjson.dumps(value, None, _OPTIONS)
+            text = orjson.dumps(value, None, orjson.OPT_SORT_KEYS)
         except TypeError:  # orjson.JSONEncodeError is one
             return _write(value)
         # Only after orjson is it known that there is no cycle to walk around in.
@@ -101,25 +96,31 @@ def fingerprint_from_bytes(tool: str, args: bytes) -> str:
 def parse_json(text: bytes | str) -> Json:
     """Parse JSON text without losing a digit: integers of any size stay exact.
 
-    Raises `ValueError` for anything RFC 8259 does not allow (NaN and Infinity included).
+    Raises `ValueError` for anything RFC 8259 does not allow (NaN and Infinity included), for
+    numbers beyond the range of doubles, and for nesting that no call stack here can follow.
     """
     data = text.encode() if isinstance(text, str) else text
     if not _LONG_DIGITS.search(data):
         return orjson.loads(data)
     try:
-        return json.loads(data.decode(), parse_constant=_refuse_constant)
+        return json.loads(data.decode(), parse_constant=_refuse, parse_float=_finite)
     except RecursionError:
         raise ValueError("JSON text is nested too deeply") from None
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _refuse(digits[:40])
 
 
 def _is_plain(value: dict[str, Json] | list[Json]) -> bool:
     """Say whether orjson's bytes for this acyclic value are canonical but for the order of keys.
 
-    Three things differ: types that orjson knows and JSON does not (UUID, Enum, Fragment), floats
+    Three things differ: types that orjson knows and JSON does not (dates, UUID, Enum, …), floats
     that print as integers or with an exponent, and NaN, which orjson writes as null. Keys need no
     look: orjson takes none but exact str.
     """
