@@ -181,12 +181,20 @@ class EffectCert:
         return hash(self.hash)
 
 
-def not_kept(text: bytes) -> dict[str, Json]:
+def not_kept(text: bytes, why: str) -> dict[str, Json]:
     """Return what a certificate holds in place of a result too big to keep, or not JSON.
 
-    `text` is the result as it came; its SHA-256 and size in bytes are what remains of it.
+    `text` is the result as it came; its SHA-256 and size in bytes are what remains of it, with at
+    most 200 letters of the reason. Never raises: the effect already happened.
     """
-    return {NOT_KEPT: {"digest": hashlib.sha256(text).hexdigest(), "size": len(text)}}
+    reason = why[:200].encode("utf-8", "replace").decode()
+    return {
+        NOT_KEPT: {
+            "digest": hashlib.sha256(text).hexdigest(),
+            "size": len(text),
+            "why": reason,
+        }
+    }
 
 
 def is_not_kept(result: Json) -> bool:
@@ -196,9 +204,10 @@ def is_not_kept(result: Json) -> bool:
     what = result[NOT_KEPT]
     return (
         isinstance(what, dict)
-        and what.keys() == {"digest", "size"}
+        and what.keys() == {"digest", "size", "why"}
         and _is_hash(what["digest"])
         and _is_count(what["size"])
+        and _is_text(what["why"])
     )
 
 

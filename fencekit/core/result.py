@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from fencekit.core.canonical import canonical_bytes
+from fencekit.core.certificate import not_kept
 from fencekit.core.errors import InvalidRequest
-
-NOT_KEPT = "fencekit/not_kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +67,5 @@ def _best_text(value: Any) -> bytes:
 
 
 def _not_kept(raw: bytes, why: str) -> Result:
-    canonical = canonical_bytes(
-        {
-            NOT_KEPT: {
-                "digest": _sha256(raw),
-                "size": len(raw),
-                "why": why[:200].encode("utf-8", "replace").decode(),
-            }
-        }
-    )
+    canonical = canonical_bytes(not_kept(raw, why))
     return Result(canonical.decode(), False, canonical)
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

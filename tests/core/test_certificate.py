@@ -25,6 +25,7 @@ from fencekit.core.certificate import (
     not_kept,
 )
 from fencekit.core.clock import VectorClock
+from fencekit.core.result import Result
 from tests.core.strategies import objects, texts, values
 
 FIELD_VALUES = CertFields(
@@ -226,8 +227,14 @@ def test_a_read_set_entry_is_a_name_and_a_number(domain, seq):
 
 def test_a_result_that_was_not_kept_leaves_its_digest_and_size():
     text = b"x" * 1000
-    stand_in = not_kept(text)
-    assert stand_in == {NOT_KEPT: {"digest": hashlib.sha256(text).hexdigest(), "size": 1000}}
+    stand_in = not_kept(text, "over the limit of 999 bytes")
+    assert stand_in == {
+        NOT_KEPT: {
+            "digest": hashlib.sha256(text).hexdigest(),
+            "size": 1000,
+            "why": "over the limit of 999 bytes",
+        }
+    }
     cert = made(result=stand_in)
     assert cert.verify()
     assert not cert.result_kept
@@ -240,13 +247,32 @@ def test_a_result_that_was_not_kept_leaves_its_digest_and_size():
     [
         {NOT_KEPT: {}},
         {NOT_KEPT: None},
-        {NOT_KEPT: {"digest": "0" * 64, "size": 1, "more": 1}},
-        {NOT_KEPT: {"digest": "short", "size": 1}},
-        {NOT_KEPT: {"digest": "0" * 64, "size": "1"}},
-        {NOT_KEPT: {"digest": "0" * 64, "size": 1}, "more": 1},
+        {NOT_KEPT: {"digest": "0" * 64, "size": 1}},
+        {NOT_KEPT: {"digest": "0" * 64, "size": 1, "why": "", "more": 1}},
+        {NOT_KEPT: {"digest": "short", "size": 1, "why": ""}},
+        {NOT_KEPT: {"digest": "0" * 64, "size": "1", "why": ""}},
+        {NOT_KEPT: {"digest": "0" * 64, "size": 1, "why": None}},
+        {NOT_KEPT: {"digest": "0" * 64, "size": 1, "why": ""}, "more": 1},
         [NOT_KEPT],
         NOT_KEPT,
     ],
 )
 def test_only_the_exact_stand_in_counts_as_not_kept(result):
     assert not is_not_kept(result)
+
+
+@pytest.mark.parametrize("why", ["", "x" * 10_000, "\ud800 lone", "\x00"])
+def test_no_reason_stands_in_the_way_of_the_record(why):
+    stand_in = not_kept(b"", why)
+    assert is_not_kept(stand_in)
+    assert made(result=stand_in).verify()
+    assert len(canonical_bytes(stand_in)) < 1000
+
+
+@pytest.mark.parametrize("value", [float("nan"), object(), "x" * 100])
+def test_a_recorded_result_says_whether_it_was_kept(value):
+    """What `Result` records and what a certificate recognises are one form."""
+    lost = Result.of(value, max_bytes=50)
+    assert not lost.kept
+    assert not made(result=lost.value).result_kept
+    assert made(result=Result.of({"a": 1}, max_bytes=50).value).result_kept
