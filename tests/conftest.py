@@ -5,7 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 
+import hypothesis
 import pytest
+
+# A busy machine is no finding, and a run must be repeatable: no deadline, fixed examples.
+hypothesis.settings.register_profile(
+    "fencekit",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("fencekit")
 
 # Where this is set (CI), a missing optional tool is a failure, not a skip.
 REQUIRE_ALL = os.environ.get("FENCEKIT_REQUIRE_ALL") == "1"
