@@ -144,6 +144,11 @@ class Client:
         if isinstance(capabilities, dict):
             self.capabilities = capabilities
 
+    @property
+    def pipelines(self) -> bool:
+        """Whether `send` returns before the answer, so that one thread can send many calls."""
+        return isinstance(self.carrier, StdioCarrier)
+
     def params_bytes(self, params: Mapping[str, Any]) -> bytes:
         """Return params as bytes, with the envelope that the stateless era asks for."""
         if self.era == "legacy":

@@ -65,6 +65,7 @@ class Child:
         self._stdout = self.process.stdout
         self._lock = threading.Lock()
         self._closing = threading.Event()
+        self._closed = False
         self._tail: deque[bytes] = deque()
         self._drain: threading.Thread | None = None
         if _POSIX:
@@ -168,6 +169,9 @@ class Child:
         What is left of its process group is ended too. Returns the exit code. Safe to repeat.
         """
         self.end_input()
+        if self._closed:  # the process id may belong to somebody else by now
+            return self.returncode
+        self._closed = True
         for sign in (None, signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
             if sign is not None:
                 self._signal(sign)
@@ -186,7 +190,8 @@ class Child:
 
     def kill(self) -> None:
         """End the child and its group at once (SIGKILL), as a crash would."""
-        self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+        if not self._closed:
+            self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
         self.close(grace=1.0)
 
     def _signal(self, sign: int) -> None:
