@@ -14,7 +14,9 @@ import click
 from fencekit import __version__
 
 # name -> (module that holds `command`, one line for --help); modules are imported when used.
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "probe": ("fencekit.cli.probe", "Ask one tool twice and count the effects."),
+}
 
 
 class LazyGroup(click.Group):

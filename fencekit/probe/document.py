@@ -27,6 +27,7 @@ from fencekit.probe.model import (
     Outcome,
     SinkReading,
     Verdict,
+    Way,
 )
 from fencekit.probe.run import Asked, Run
 from fencekit.report.escape import mask, mask_text, shorten
@@ -201,7 +202,7 @@ def _way(asked: Asked) -> dict[str, Any]:
 
 def _raced(asked: Asked) -> list[str]:
     lap, calls = asked.overlap, len(asked.evidence.calls)
-    if asked.way != "twins" or calls < 2:
+    if asked.way is not Way.TWINS or calls < 2 or asked.judgement.verdict is Verdict.PROVEN:
         return []
     if lap.together < 2:
         return ["no two calls were out at the same time: these calls did not race"]

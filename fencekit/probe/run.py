@@ -90,7 +90,7 @@ class Run:
             env = {**plan.target.env, plan.sink.env: sink.url + plan.sink.path}
             self.plan = plan = replace(plan, target=replace(plan.target, env=env))
         self.say("reaching the server")
-        client = self._connect()
+        client = self._ready()
         began = time.monotonic()
         try:
             tools = client.list_tools()
@@ -145,24 +145,27 @@ class Run:
             rig.earlier_effects = (rig.earlier_effects or 0) + (judgement.effects or 0)
 
     def _connect(self) -> Client:
-        if self._client is not None:
-            client, self._client = self._client, None
-            return client
-        try:
-            client = self.plan.target.connect()
-        except WireError as error:
-            raise CannotProbe(f"the server could not be reached: {error}") from error
-        self._stack.callback(client.close)
-        self._client = client
+        """Return a connection for a way to use up: the one that is open, or a new one."""
+        client = self._ready()
+        self._client = None
         return client
+
+    def _ready(self) -> Client:
+        """Return the open connection, opening one if there is none. Raises CannotProbe."""
+        if self._client is None:
+            try:
+                self._client = self.plan.target.connect()
+            except WireError as error:
+                raise CannotProbe(f"the server could not be reached: {error}") from error
+            self._stack.callback(self._client.close)
+        return self._client
 
     def _control(self) -> None:
         """Make the control call: a server that cannot do even that gets no verdict."""
         if self.plan.control is None:
             return
         name, arguments = self.plan.control
-        client, began = self._connect(), time.monotonic()
-        self._client = client
+        client, began = self._ready(), time.monotonic()
         try:
             answer = client.request("tools/call", {"name": name, "arguments": dict(arguments)})
         except WireError as error:
@@ -178,8 +181,7 @@ class Run:
             return
         self.say("watching the observer while nothing is called")
         self._observer = Observer(self.plan.counter, settle=self.plan.settle)
-        client = self._connect()
-        self._client = client
+        client = self._ready()
         try:
             self._observer.sample_quiet(client)
         except CannotCount as error:
@@ -217,8 +219,7 @@ class Run:
                 f"server reads {plan.env}, or name a read that reaches its API with --control; "
                 "nothing was fired (--sink-unverified sends one call first instead)"
             )
-        client = self._connect()
-        self._client = client
+        client = self._ready()
         call = fire.one(rig.shot, client, rig.clock, n=1, connection=0)
         if not _wait_for(sink):
             raise CannotProbe(
