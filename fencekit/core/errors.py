@@ -17,6 +17,7 @@
     ├── OperatorRefused       clear, settle, forget or evict judged a state that is not there
     │   ├── NotFound, Moved, StillInFlight, HolderAlive, ResultReported, AlreadyDone, NotDone
     │   └── DomainInUse
+    ├── ResultNotKept         already done, but its result was too large or not JSON
     ├── Expired               the command is older than the time for which outcomes are kept
     ├── InvalidRequest        the caller's input is wrong; nothing happened (also a ValueError)
     └── LedgerError           the ledger cannot answer: nothing was admitted
@@ -73,6 +74,7 @@ class IntentInFlight(Refused):
     intent: str
     agent: str
     since_ms: int
+    revision: int
 
     def __str__(self) -> str:
         return (
@@ -310,6 +312,20 @@ class DomainInUse(FenceError):
 
     def __str__(self) -> str:
         return f"domain {self.domain!r} is in use by open intents: settle or clear those first"
+
+
+@dataclass(eq=False)
+class ResultNotKept(FenceError):
+    """The intent is done, but its result was not kept; `cert_hash` names its certificate."""
+
+    intent: str
+    cert_hash: str
+
+    def __str__(self) -> str:
+        return (
+            f"intent {self.intent!r} is already done: do not run it; its result was too large or "
+            f"not JSON and was not kept (certificate {self.cert_hash[:12]})"
+        )
 
 
 @dataclass(eq=False)

@@ -7,8 +7,9 @@ the ledger's wall time at which it was drawn, so that sending it again is harmle
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from fencekit.core.certificate import EffectCert
 from fencekit.core.clock import VectorClock
 from fencekit.core.errors import FenceError
 from fencekit.core.request import EffectRequest
@@ -216,6 +217,16 @@ class Replay:
     sealed: Sealed
     at_ms: int
 
+    @property
+    def cert(self) -> EffectCert:
+        """The certificate of the recorded effect."""
+        return self.sealed.cert
+
+    @property
+    def result(self) -> Any:
+        """The recorded result, as a new JSON value."""
+        return self.sealed.result.value
+
 
 Admission = Fresh | Replay
 
@@ -225,6 +236,11 @@ class Committed:
     """The outcome is durable."""
 
     sealed: Sealed
+
+    @property
+    def cert(self) -> EffectCert:
+        """The certificate of the effect."""
+        return self.sealed.cert
 
 
 @dataclass(frozen=True, slots=True)

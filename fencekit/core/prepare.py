@@ -51,13 +51,13 @@ def prepare(draft: Draft, command: Prepare, record: IntentRecord) -> Decision:
             if _same_attempt(draft, command, state):
                 ticket = replace(state.ticket, lease_end_ms=state.lease_end_ms)
                 return draft.done(Fresh(ticket, resent=True))
-            return draft.done(mismatch or _in_flight(state))
+            return draft.done(mismatch or _in_flight(state, record.revision))
         case OnPrepare.DIED:
             assert isinstance(state, InFlight)
             return _note_unknown(draft, record, state)
         case OnPrepare.IN_FLIGHT:
             assert isinstance(state, InFlight)
-            return draft.done(mismatch or _in_flight(state))
+            return draft.done(mismatch or _in_flight(state, record.revision))
         case OnPrepare.DIED_OTHERS:
             assert isinstance(state, InFlight)
             return draft.done(mismatch) if mismatch else _note_unknown(draft, record, state)
@@ -128,9 +128,9 @@ def _mismatch(command: Prepare, state: object) -> IntentMismatch | None:
     return IntentMismatch(command.key.intent, recorded, command.request.fingerprint)
 
 
-def _in_flight(state: InFlight) -> IntentInFlight:
+def _in_flight(state: InFlight, revision: int) -> IntentInFlight:
     request = state.ticket.request
-    return IntentInFlight(request.intent, request.agent, state.since_ms)
+    return IntentInFlight(request.intent, request.agent, state.since_ms, revision)
 
 
 def _failed(state: Unknown, revision: int) -> IntentFailed:

@@ -16,6 +16,9 @@ from fencekit.core.errors import InvalidRequest
 # Names travel through ledgers, terminals and pages; a bound keeps every key indexable.
 MAX_NAME = 1024
 
+# Who ticks the vector clock where nobody is named.
+ANONYMOUS = "anonymous"
+
 
 @dataclass(frozen=True, slots=True)
 class EffectRequest:
@@ -33,7 +36,7 @@ class EffectRequest:
     args_json: str
     fingerprint: str
     domain: str | None = None
-    agent: str = ""
+    agent: str = ANONYMOUS
     read_set: tuple[ReadSetEntry, ...] = ()
     parent: str | None = None
     known_clock: VectorClock = NO_CLOCK
@@ -48,7 +51,7 @@ class EffectRequest:
         args: Mapping[str, Any] | None = None,
         *,
         domain: str | None = None,
-        agent: str = "",
+        agent: str = ANONYMOUS,
         read_set: Iterable[ReadSetEntry | tuple[str, int]] = (),
         parent: str | None = None,
         known_clock: VectorClock | Mapping[str, int] | None = None,
@@ -74,7 +77,7 @@ class EffectRequest:
             args_json=args_bytes.decode(),
             fingerprint=fingerprint_of(tool, args_bytes),
             domain=domain,
-            agent=agent,
+            agent=agent or ANONYMOUS,
             read_set=_read_set(read_set) if read_set else (),
             parent=parent,
             known_clock=_clock(known_clock),

@@ -93,7 +93,7 @@ class Ledger(Protocol):
         ...
 
     def peek(self, key: IntentKey) -> int:
-        """Return a number that changes whenever the intent's record does; creates nothing."""
+        """Return the revision of the intent's record (0 for none); counts and creates nothing."""
         ...
 
     def verify(self) -> Iterator[Problem]:

@@ -1,1 +1,0 @@
-"""The fence for synchronous callers."""

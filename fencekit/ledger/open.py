@@ -1,0 +1,46 @@
+"""Choosing a ledger by its URL; a driver is imported only when its ledger is opened."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import cast
+
+from fencekit.core.errors import InvalidRequest
+from fencekit.ledger.base import Ledger
+
+# scheme -> module whose `open_url(url)` opens that ledger
+_MODULES = {
+    "memory": "fencekit.ledger.memory",
+    "sqlite": "fencekit.ledger.sqlite",
+    "jsonl": "fencekit.ledger.jsonl",
+    "postgresql": "fencekit.ledger.postgres",
+    "postgres": "fencekit.ledger.postgres",
+    "redis": "fencekit.ledger.redis",
+    "rediss": "fencekit.ledger.redis",
+}
+_SUFFIXES = {".db": "sqlite", ".sqlite": "sqlite", ".jsonl": "jsonl"}
+
+
+def open_ledger(url: str | None = None) -> Ledger:
+    """Open the ledger at `url`, else at `FENCEKIT_LEDGER`, else the user's SQLite ledger.
+
+    Raises `InvalidRequest` for a URL that names no ledger, `LedgerError` where it cannot be used.
+    """
+    url = url or os.environ.get("FENCEKIT_LEDGER") or "sqlite:"
+    module = importlib.import_module(_MODULES[scheme_of(url)])
+    return cast("Ledger", module.open_url(url))
+
+
+def scheme_of(url: str) -> str:
+    """Return which kind of ledger a URL or a bare path names."""
+    scheme, colon, _ = url.partition(":")
+    if colon and scheme in _MODULES:
+        return scheme
+    for suffix, kind in _SUFFIXES.items():
+        if not colon and url.endswith(suffix):
+            return kind
+    raise InvalidRequest(
+        "a ledger is memory:, sqlite:PATH or PATH.db, jsonl:PATH or PATH.jsonl, postgresql://… or "
+        f"redis://…; {url.rsplit('@', maxsplit=1)[-1]!r} is none of these"
+    )
