@@ -39,6 +39,11 @@ class Visit:
     requests: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
+    def blocked(self, request: Any) -> None:
+        """Forget a request that the page's own policy stopped: it never left."""
+        if request.failure == "csp":
+            self.requests.remove(request.url)
+
     def ran(self) -> list[Any]:
         """Return the hostile calls that came alive."""
         found: list[Any] = self.page.evaluate("window.__ran")
@@ -82,6 +87,7 @@ class Chromium:
         page = context.new_page()
         seen = Visit(page)
         page.on("request", lambda request: seen.requests.append(request.url))
+        page.on("requestfailed", seen.blocked)
         page.on("pageerror", lambda error: seen.errors.append(str(error)))
         page.on("dialog", lambda dialog: seen.errors.append(f"dialog: {dialog.message}"))
         page.on(
