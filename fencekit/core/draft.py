@@ -103,10 +103,11 @@ class Draft:
             written = self.writes.domains[domain]
             if written is not None:
                 return written
-        elif domain not in self.view.domains:
-            raise NotLoaded("domain", domain)
         else:
-            held = self.view.domains[domain]
+            try:
+                held = self.view.domains[domain]
+            except KeyError:
+                raise NotLoaded("domain", domain) from None
             if held is not None:
                 return held
         floor = self.floor()
