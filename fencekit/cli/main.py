@@ -16,6 +16,7 @@ from fencekit import __version__
 # name -> (module that holds `command`, one line for --help); modules are imported when used.
 COMMANDS: dict[str, tuple[str, str]] = {
     "probe": ("fencekit.cli.probe", "Ask one tool twice and count the effects."),
+    "scan": ("fencekit.cli.scan", "List the tools that could fire the same effect twice."),
 }
 
 

@@ -1,0 +1,474 @@
+"""Is this call a write? Decided by where the called thing comes from and what it is given.
+
+Reads dressed as writes are told apart: SELECT through `execute`, a search by POST, a JSON-RPC
+method that only asks, a query in GraphQL, a child process that lists.
+
+Over 400 lines: one rule per kind of write, which ask each other.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+
+from fencekit.scan import words
+from fencekit.scan.evaluate import Evaluator
+from fencekit.scan.facts import Call, Expr, Index, Member, Name
+from fencekit.scan.values import Const, Env, Ext, Input, Record, Seq, Unknown, Value
+
+SQL_CALLS = frozenset({
+    "execute", "executemany", "query", "exec", "run", "prepare", "raw", "fetch", "fetchrow",
+    "fetchval", "queryrow", "querycontext", "execcontext", "queryrowcontext", "execute_batch",
+    "execute_raw", "$executeraw", "$executerawunsafe", "$queryraw", "executescript", "unsafe",
+    "one",
+    "none", "any", "text",
+})  # fmt: skip
+SQL = re.compile(r"\s*(?:/\*.*?\*/\s*)?(\w+)", re.DOTALL)
+SQL_WRITES = frozenset({
+    "insert", "update", "delete", "replace", "merge", "create", "drop", "alter", "truncate",
+    "grant",
+    "revoke", "call", "copy", "vacuum", "upsert",
+})  # fmt: skip
+SQL_READS = frozenset({"select", "pragma", "show", "explain", "with", "describe", "values"})
+PROCESS = frozenset({
+    "subprocess.run", "subprocess.Popen", "subprocess.call", "subprocess.check_call",
+    "subprocess.check_output", "os.system", "os.popen", "asyncio.create_subprocess_exec",
+    "asyncio.create_subprocess_shell", "child_process.exec", "child_process.execSync",
+    "child_process.spawn", "child_process.spawnSync", "child_process.execFile",
+    "child_process.execFileSync", "child_process.fork", "execa", "execa.execa", "os/exec.Command",
+    "os/exec.CommandContext", "std::process::Command.new", "tokio::process::Command.new",
+    "std::process.Command.new", "tokio::process.Command.new", "zx.$",
+})  # fmt: skip
+FILE_ADDS = frozenset({"appendFile", "appendFileSync", "append_text"})
+FILE_WRITES = frozenset({
+    "writeFile", "writeFileSync", "createWriteStream", "unlink", "unlinkSync", "rename",
+    "renameSync",
+    "rm", "rmSync", "rmdir", "copyFile", "copyFileSync", "cp", "cpSync", "truncate", "outputFile",
+    "outputJson", "writeJson", "remove", "move", "symlink", "write_text", "write_bytes", "replace",
+    "rmtree", "copy", "copy2", "copytree", "removedirs", "WriteFile", "Create", "Remove",
+    "RemoveAll",
+    "Rename", "write", "create", "remove_file", "remove_dir_all", "copyfile", "writeFile_",
+})  # fmt: skip
+FOLDERS = frozenset({
+    "mkdir", "mkdirSync", "makedirs", "Mkdir", "MkdirAll", "create_dir", "create_dir_all",
+    "ensureDir",
+})  # fmt: skip
+FILE_ROOTS = frozenset({
+    "fs", "fs/promises", "node:fs", "node:fs/promises", "fs-extra", "os", "shutil", "pathlib",
+    "std::fs", "tokio::fs", "aiofiles", "io/ioutil", "java.nio.file", "anyio",
+})  # fmt: skip
+SENDERS = frozenset({"smtplib", "nodemailer", "aiosmtplib"})
+WRAPS_METHOD = frozenset({
+    "request", "fetch", "send", "stream", "newrequest", "newrequestwithcontext", "axios", "got",
+    "ky",
+    "execute", "$fetch", "ofetch", "request_async", "method", "open", "urlopen", "call", "apicall",
+})  # fmt: skip
+
+
+@dataclass(slots=True, frozen=True)
+class Effect:
+    """One write: what it is, and whether a repeat adds to it or only declares it again."""
+
+    what: str
+    declarative: bool
+    certain: bool
+    target: str = ""
+    weak: bool = False
+
+
+def classify(ev: Evaluator, value: Value, call: Call, env: Env, around: str) -> Effect | None:
+    """Return the write a call makes, or None; `around` is the name of the function it stands in."""
+    name = called_name(call)
+    if not name:
+        return None
+    if isinstance(value, Ext):
+        found = _known(ev, value, call, env, around)
+        if found is not None:
+            return found if found.what else None
+    sql = _sql(ev, name, call, env)
+    if sql is not None:
+        return sql if sql.what else None
+    http = _http_by_verb(ev, value, name, call, env, around)
+    if http is not None:
+        return http if http.what else None
+    return _by_verb(ev, value, name, call, env, around)
+
+
+NOTHING = Effect("", False, True)
+
+
+def called_name(call: Call) -> str:
+    """Return the last name of what is called."""
+    callee = call.callee
+    if isinstance(callee, Member):
+        return callee.name
+    return callee.id if isinstance(callee, Name) else ""
+
+
+def root_of(value: Ext) -> str:
+    """Return the module an outside value comes from, without the `node:` scheme."""
+    return value.root.removeprefix("node:")
+
+
+def from_library(root: str, libraries: tuple[str, ...]) -> bool:
+    """Tell whether a module belongs to one of some libraries."""
+    if not root:
+        return False
+    first = re.split(r"[/.:]", root.lstrip("@"))[0]
+    for library in libraries:
+        if root == library or root.startswith((library + "/", library + ".", library + "::")):
+            return True
+        if first == library and library not in ("http", "https", "os", "time", "log", "request"):
+            return True
+        if root.endswith("/" + library):
+            return True
+    return False
+
+
+def _known(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effect | None:
+    """Judge calls of libraries that the rules know; `NOTHING` for a known read."""
+    root = root_of(value)
+    steps = [s for s in value.steps if s != "()"]
+    last = value.last
+    path = ".".join([root, *steps]) if root else ".".join(steps)
+    if path in PROCESS or (root in ("child_process", "execa", "subprocess") and steps):
+        return _process(ev, call, env)
+    if (root in FILE_ROOTS or path.split(".")[0] in ("Bun", "Deno")) and steps:
+        found = _file(ev, last, call, env)
+        if found is not None:
+            return found
+    if (not root and path == "open") or path in ("io.open", "aiofiles.open"):
+        return _open(ev, call, env)
+    if root in SENDERS and last in ("sendMail", "send_message", "sendmail", "send"):
+        return Effect("mail", False, True, last)
+    if from_library(root, words.HTTP_LIBRARIES) or path in (
+        "fetch",
+        "globalThis.fetch",
+        "window.fetch",
+    ):
+        return _http(ev, value, call, env, around)
+    if from_library(root, words.QUIET_LIBRARIES) or _standard(root, env):
+        return NOTHING
+    return None
+
+
+def _standard(root: str, env: Env) -> bool:
+    module = env.function.module
+    language = module.language if module is not None else ""
+    first = root.split(".", maxsplit=1)[0].split("/", maxsplit=1)[0]
+    if language == "python":
+        return first in sys.stdlib_module_names and first not in ("sqlite3", "smtplib")
+    if language == "go":
+        return bool(root) and "." not in first and root not in ("database/sql",)
+    return False
+
+
+def _process(ev: Evaluator, call: Call, env: Env) -> Effect:
+    told: list[str] = []
+    unsure = False
+    for arg in call.args:
+        if arg.name not in (None, "args", "command", "cmd"):
+            continue
+        for value in ev.eval(arg.value, env):
+            unsure = _command_words(value, told) or unsure
+    flat = [w.strip("\"'").lower() for text in told for w in text.split()]
+    program = flat[0] if flat else ""
+    rest = [w for w in flat[1:] if not w.startswith("-")]
+    first = next((w for w in rest if w in words.COMMAND_WRITES or w in words.COMMAND_READS), "")
+    what = f"child process {program}".strip()
+    if program in words.SHELLS or not flat:
+        return Effect(what, False, False, " ".join(flat[:4]))
+    if first in words.COMMAND_WRITES or program in words.COMMAND_WRITES:
+        declares = bool(set(rest[:3]) & {"apply", "delete", "scale", "set", "uninstall", "upgrade",
+                                         "cordon", "drain", "uncordon", "label", "annotate", "rm",
+                                         "use-context", "set-context"})  # fmt: skip
+        return Effect(f"{what} {first}".strip(), declares, True, " ".join(flat[:4]))
+    if first in words.COMMAND_READS or program in words.COMMAND_READS:
+        return NOTHING
+    if unsure:
+        return Effect(what, False, False, " ".join(flat[:4]))
+    return Effect(what, False, False, " ".join(flat[:4]), weak=True)
+
+
+def _command_words(value: Value, told: list[str]) -> bool:
+    """Collect the words of a command line; True where a part is not known."""
+    if isinstance(value, Const) and isinstance(value.value, str):
+        told.append(value.value)
+        return value.holes
+    if isinstance(value, Seq):
+        return any(_command_words(item, told) for item in value.items) or value.open
+    return isinstance(value, Input | Unknown)
+
+
+def _file(ev: Evaluator, last: str, call: Call, env: Env) -> Effect | None:
+    if last == "open":
+        return _open(ev, call, env)
+    target = " ".join(_shown(v) for a in call.args[:1] for v in ev.eval(a.value, env))
+    if set(words.split(target)) & words.TEMPORARY:
+        return NOTHING
+    if last in FILE_ADDS:
+        return Effect("file append", False, True, target)
+    if last in FILE_WRITES:
+        return Effect(f"file {words.split(last)[0]}", True, True, target)
+    if last in FOLDERS:
+        return Effect("file mkdir", True, True, target, weak=True)
+    return None
+
+
+def _open(ev: Evaluator, call: Call, env: Env) -> Effect | None:
+    modes = [a.value for a in call.args if a.name == "mode"] or [a.value for a in call.args[1:2]]
+    for mode in modes:
+        for text in ev.texts(mode, env):
+            told = str(text.value)
+            if told and set(told) <= set("rwaxbt+") and set(told) & set("wax"):
+                target = " ".join(_shown(v) for v in ev.eval(call.args[0].value, env))
+                if set(words.split(target)) & words.TEMPORARY:
+                    return NOTHING
+                return Effect(
+                    "file append" if "a" in told else "file write", "a" not in told, True, target
+                )
+    return NOTHING
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, Const):
+        return str(value.value)
+    return value.path if isinstance(value, Ext) else ""
+
+
+def _sql(ev: Evaluator, name: str, call: Call, env: Env) -> Effect | None:
+    if name.lower() not in SQL_CALLS or not call.args:
+        return None
+    for arg in call.args[:2]:
+        for text in ev.texts(arg.value, env):
+            told = SQL.match(str(text.value))
+            verb = told.group(1).lower() if told else ""
+            if verb in SQL_READS and " " in str(text.value).strip():
+                lowered = str(text.value).lower()
+                if verb != "with" or not re.search(
+                    r"\b(insert into|update|delete from)\b", lowered
+                ):
+                    return NOTHING
+            if verb in SQL_WRITES and " " in str(text.value).strip():
+                lowered = " ".join(str(text.value).lower().split())
+                grows = bool(re.search(r"set (\w+) = \1 [+-]", lowered))
+                declares = verb in ("update", "delete", "replace", "drop") and not grows
+                declares = declares or "on conflict" in lowered or "or ignore" in lowered
+                return Effect(f"SQL {verb.upper()}", declares, True, str(text.value)[:80])
+    return None
+
+
+def _methods(ev: Evaluator, call: Call, env: Env) -> tuple[set[str], bool]:
+    """Return the HTTP verbs among a call's arguments; the flag says that one is open."""
+    found: set[str] = set()
+    unsure = False
+    for arg in call.args:
+        if arg.name in ("method", None):
+            for value in ev.eval(arg.value, env):
+                if (
+                    isinstance(value, Const)
+                    and str(value.value).upper() in HTTP_NAMES
+                    and isinstance(value.value, str)
+                ):
+                    found.add(value.value.upper())
+                elif isinstance(value, Record):
+                    for inner in ev.entry(value, "method"):
+                        if isinstance(inner, Const) and isinstance(inner.value, str):
+                            found.add(inner.value.upper())
+                        elif not (
+                            isinstance(inner, Unknown)
+                            and inner.name == "method"
+                            and inner.line == value.line
+                        ):
+                            unsure = True
+                elif isinstance(value, Ext) and value.last.upper() in HTTP_NAMES:
+                    found.add(value.last.upper())
+                elif (
+                    isinstance(value, Ext)
+                    and value.last.upper().removeprefix("METHOD") in HTTP_NAMES
+                ):
+                    found.add(value.last.upper().removeprefix("METHOD"))
+        if arg.name == "method" and not found:
+            unsure = True
+    return found & HTTP_NAMES, unsure
+
+
+HTTP_NAMES = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+
+
+def _http(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effect:
+    last = value.last.lower()
+    verb = next(
+        (words.HTTP_VERBS[w] for w in words.split(value.last)[:1] if w in words.HTTP_VERBS), ""
+    )
+    if last in ("post", "put", "patch", "delete", "get", "head", "options") or (
+        verb and last not in ("get",) and last.startswith(tuple(words.HTTP_VERBS))
+    ):
+        return http_effect(ev, verb, call, env, around)
+    if last in WRAPS_METHOD or (not value.steps) or value.steps in (("default",), ("request",)):
+        if last == "send" and any(s.lower() in words.HTTP_VERBS for s in value.steps):
+            return NOTHING  # the builder's own verb was judged already
+        found, unsure = _methods(ev, call, env)
+        writes = found - words.HTTP_READS
+        if writes:
+            return http_effect(ev, sorted(writes)[-1], call, env, around, len(found) == 1)
+        if unsure and not found:
+            return http_effect(ev, "?", call, env, around, False)
+    return NOTHING
+
+
+def targets(ev: Evaluator, call: Call, env: Env) -> str:
+    """Return the texts in a call that look like a path or an address."""
+    out: list[str] = []
+    for arg in call.args[:3]:
+        for value in ev.eval(arg.value, env)[:6]:
+            if isinstance(value, Const) and isinstance(value.value, str):
+                out.append(value.value)
+            elif isinstance(value, Record):
+                for key in ("url", "path"):
+                    out += [str(v.value) for v in ev.entry(value, key) if isinstance(v, Const)]
+    return " ".join(t for t in out if "/" in t or "{}" in t)
+
+
+def body_says(ev: Evaluator, call: Call, env: Env) -> str:
+    """Return "read" or "write" where the body names an RPC method or a GraphQL operation."""
+    for arg in call.args:
+        for value in _unfold(ev, ev.eval(arg.value, env)):
+            if not isinstance(value, Record):
+                continue
+            for query in ev.entry(value, "query"):
+                if isinstance(query, Const) and isinstance(query.value, str):
+                    text = query.value.strip().lower()
+                    if text.startswith("mutation"):
+                        return "write"
+                    if text.startswith(("query", "{", "select")):
+                        return "read"
+            has_rpc = not isinstance(ev.entry(value, "jsonrpc")[0], Unknown)
+            for rpc in ev.entry(value, "method") if has_rpc else ():
+                if isinstance(rpc, Const) and isinstance(rpc.value, str):
+                    return rpc_says(rpc.value)
+    return ""
+
+
+def rpc_says(method: str) -> str:
+    """Judge an RPC method by its verb; namespaces and prefixes before it are passed over."""
+    parts = words.split(re.split(r"[._/]", method)[-1]) or words.split(method)
+    for word in parts:
+        if word in words.READING:
+            return "read"
+        if word in words.ADDING or word in words.DECLARING:
+            return "write"
+    return "read" if not words.writes_by_name(method) else "write"
+
+
+def _unfold(ev: Evaluator, values: list[Value]) -> list[Value]:
+    out = list(values)
+    for value in values:
+        if isinstance(value, Record):
+            for key in ("body", "json", "data"):
+                out += [v for v in ev.entry(value, key) if isinstance(v, Record)]
+    return out
+
+
+def http_effect(
+    ev: Evaluator, verb: str, call: Call, env: Env, around: str, certain: bool = True
+) -> Effect:
+    """Return the write of one HTTP verb, or nothing where it only asks."""
+    if verb in words.HTTP_READS:
+        return NOTHING
+    where = targets(ev, call, env)
+    said = body_says(ev, call, env)
+    if said == "read":
+        return NOTHING
+    tail = [s for s in re.split(r"[/?]", where.split(" ")[0]) if s and "{}" not in s]
+    last_words = set(words.split(tail[-1])) if tail else set()
+    asks = last_words & words.QUERYING and not last_words & (words.ADDING - {"request"})
+    if verb in ("POST", "?") and said != "write" and (asks or words.reads_by_name(around)):
+        return NOTHING
+    declares = verb in words.HTTP_DECLARATIVE and not set(words.split(where)) & words.ADDS_ANYWAY
+    if verb == "POST":
+        declares = bool(last_words & words.DECLARES_ANYWAY) and not last_words & words.ADDS_ANYWAY
+    return Effect(f"HTTP {verb}" if verb != "?" else "HTTP", declares, certain, where)
+
+
+def _http_by_verb(
+    ev: Evaluator, value: Value, name: str, call: Call, env: Env, around: str
+) -> Effect | None:
+    """Judge `x.post("/path", …)` on an object of unknown or outside making."""
+    lower = name.lower()
+    if isinstance(value, Ext) and not value.root and len(value.steps) == 1:
+        return None
+    if lower in words.HTTP_VERBS and call.args:
+        where = targets(ev, call, env)
+        if "/" in where:
+            return http_effect(
+                ev, words.HTTP_VERBS[lower], call, env, around, isinstance(value, Ext)
+            )
+    if lower in ("request", "fetch", "req", "execute", "call", "do") and call.args:
+        found, _ = _methods(ev, call, env)
+        if found:
+            writes = found - words.HTTP_READS
+            if not writes:
+                return NOTHING
+            return http_effect(ev, sorted(writes)[-1], call, env, around, False)
+    return None
+
+
+def receiver_words(expr: Expr) -> set[str]:
+    """Return the words of the names a receiver is made of."""
+    out: set[str] = set()
+    here: Expr | None = expr
+    while here is not None:
+        if isinstance(here, Member):
+            out |= set(words.split(here.name))
+            here = here.obj
+        elif isinstance(here, Name):
+            out |= set(words.split(here.id))
+            here = None
+        elif isinstance(here, Call):
+            here = here.callee
+        elif isinstance(here, Index):
+            here = here.obj
+        else:
+            here = None
+    return out
+
+
+def _by_verb(
+    ev: Evaluator, value: Value, name: str, call: Call, env: Env, around: str
+) -> Effect | None:
+    """Judge a call by its verb where its receiver is a client of something outside."""
+    if not isinstance(call.callee, Member):
+        return None
+    kind = words.verb_of(name)
+    parts = words.split(name)
+    near = receiver_words(call.callee.obj)
+    target = ".".join([*sorted(near), name])
+    if isinstance(value, Ext) and value.root:
+        calls = value.steps.count("()")
+        plain = len(parts) == 1 and parts[0] in words.CONTAINER
+        if plain and calls > 1 and not near & words.CLIENT:
+            return None
+        if kind in ("adding", "declaring"):
+            asks = set(parts[1:]) & words.QUERYING
+            if asks and kind == "adding" and parts[0] not in ("create", "send", "add"):
+                return None
+            return Effect(value.path, kind == "declaring", True, target)
+        if kind == "" and call.args and calls:
+            return Effect(value.path, False, False, target, weak=True)
+        return None
+    if isinstance(value, Unknown) and kind in ("adding", "declaring"):
+        single = len(parts) == 1
+        if single and parts[0] in words.CONTAINER and not near & words.CLIENT:
+            return None
+        if near & words.CLIENT or not single:
+            text = ".".join([*_dotted(call.callee.obj), name])
+            return Effect(text, kind == "declaring", False, target, weak=not near & words.CLIENT)
+    return None
+
+
+def _dotted(expr: Expr) -> list[str]:
+    if isinstance(expr, Member):
+        return [*_dotted(expr.obj), expr.name]
+    return [expr.id] if isinstance(expr, Name) else []

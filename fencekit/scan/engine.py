@@ -1,0 +1,215 @@
+"""Scans one repository: walk, parse, find tools, link, and hand back the document.
+
+Nothing of the repository is executed or imported, nothing leaves the machine.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fencekit.scan import document
+from fencekit.scan.candidates import Row, judge
+from fencekit.scan.evaluate import Evaluator
+from fencekit.scan.facts import FileFacts, Module
+from fencekit.scan.languages import language_for
+from fencekit.scan.link import Walked, Walker
+from fencekit.scan.parse import ParseTimeoutError, index_file, lower_module, parse
+from fencekit.scan.project import Project
+from fencekit.scan.tools import Finder
+from fencekit.scan.toolspec import Tool
+from fencekit.scan.values import Const, Input, Value
+from fencekit.scan.walk import Skipped, Tree, read_source, walk
+
+MAX_UNKNOWNS = 200
+
+
+@dataclass(slots=True)
+class Options:
+    """What a scan is told: patterns to bring back, processes to use, a progress callback."""
+
+    include: tuple[str, ...] = ()
+    jobs: int = 1
+    progress: Callable[[int, int], None] | None = None
+
+
+@dataclass(slots=True)
+class Sources:
+    """The files of one repository as indexed."""
+
+    tree: Tree
+    facts: dict[str, FileFacts] = field(default_factory=dict)
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+def index_path(root: Path, path: str) -> tuple[FileFacts | None, str]:
+    """Index one file; the second part says why it could not be."""
+    language = language_for(path)
+    if language is None:
+        return None, "no grammar"
+    source, why = read_source(root / path)
+    if why:
+        return None, why
+    try:
+        return index_file(path, source, language, parse(source, language)), ""
+    except ParseTimeoutError:
+        return None, "took too long to parse"
+    except (RecursionError, MemoryError, ValueError) as error:
+        return None, f"could not be parsed ({type(error).__name__})"
+
+
+def _index_many(root: str, paths: list[str]) -> list[tuple[str, FileFacts | None, str]]:
+    return [(path, *index_path(Path(root), path)) for path in paths]
+
+
+def index(tree: Tree, options: Options) -> Sources:
+    """Index all source files, in this process or in several."""
+    made = Sources(tree)
+    paths = tree.sources
+    done = 0
+    if options.jobs > 1 and len(paths) > 200:
+        size = max(20, len(paths) // (options.jobs * 8))
+        batches = [paths[i : i + size] for i in range(0, len(paths), size)]
+        with ProcessPoolExecutor(options.jobs) as pool:
+            for found in pool.map(_index_many, [str(tree.root)] * len(batches), batches):
+                done += len(found)
+                _take(made, found)
+                if options.progress is not None:
+                    options.progress(done, len(paths))
+        return made
+    for path in paths:
+        _take(made, [(path, *index_path(tree.root, path))])
+        done += 1
+        if options.progress is not None and (done % 50 == 0 or done == len(paths)):
+            options.progress(done, len(paths))
+    return made
+
+
+def _take(made: Sources, found: list[tuple[str, FileFacts | None, str]]) -> None:
+    for path, facts, why in found:
+        if facts is None:
+            made.skipped.append(Skipped(path, why))
+        else:
+            made.facts[path] = facts
+
+
+def loader(root: Path) -> Callable[[str], Module | None]:
+    """Return what lowers a module of a repository; None where it cannot be."""
+
+    def load(path: str) -> Module | None:
+        language = language_for(path)
+        if language is None:
+            return None
+        source, why = read_source(root / path)
+        if why:
+            return None
+        try:
+            return lower_module(path, source, language, parse(source, language))
+        except (ParseTimeoutError, RecursionError):
+            return None
+
+    return load
+
+
+def scan(path: Path, options: Options | None = None) -> dict[str, Any]:
+    """Return the scan document of one repository (or one file)."""
+    options = options or Options()
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), 8000))  # `MAX_NESTED` evaluations fit
+    tree = walk(path, options.include)
+    sources = index(tree, options)
+    project = Project(sources.facts, loader(tree.root))
+    ev = Evaluator(project)
+    finder = Finder(ev)
+    rows = [row_of(ev, tool) for tool in finder.find()]
+    unknowns = [
+        {
+            "name": name,
+            "file": file,
+            "line": max(line, 1),
+            "reason": "several functions bear this name",
+        }
+        for row in rows
+        for name, file, line in row.walked.unknowns
+    ]
+    unknowns = [dict(t) for t in {tuple(sorted(u.items())): u for u in unknowns}]
+    partial = [
+        {"path": p, "ranges": [list(r) for r in f.partial]}
+        for p, f in sorted(sources.facts.items())
+        if f.partial
+    ]
+    skipped = sorted([*tree.skipped, *sources.skipped], key=lambda s: s.path)
+    return document.build(
+        rows,
+        str(path),
+        commit_of(tree.root),
+        [{"path": s.path, "reason": s.reason} for s in skipped],
+        partial,
+        unknowns[:MAX_UNKNOWNS],
+        {"writes": [], "guards": [], "retries": []},
+        len(sources.facts),
+    )
+
+
+def row_of(ev: Evaluator, tool: Tool) -> Row:
+    """Walk from one tool's handler and judge what was found."""
+    walker = Walker(ev, tool.name)
+    ev.fresh(80_000)
+    if tool.handler is not None:
+        try:
+            walker.walk(tool.handler, entry_env(ev, tool), ())
+        except RecursionError:
+            walker.found.cut.append((tool.file, tool.line))
+    return judge(tool, walker.found if tool.handler is not None else Walked())
+
+
+def entry_env(ev: Evaluator, tool: Tool) -> Any:
+    """Return the activation of a handler whose parameters are the tool's own input."""
+    func = tool.handler
+    assert func is not None
+    function = func.function
+    params = list(function.params)
+    if (
+        params
+        and function.owner is not None
+        and not function.static
+        and params[0].name in ("self", "cls", "&self", "&mut self")
+    ):
+        params = params[1:]
+    file = function.module.path if function.module else tool.file
+    positional: list[list[Value]] = []
+    for i, param in enumerate(params):
+        given: Value = Input(
+            param.name, tool.name if tool.dispatch else "", file=file, line=param.line
+        )
+        if tool.dispatch and i == 0 and param.name in ("name", "tool_name", "toolName", "tool"):
+            given = Const(tool.name, file=file, line=param.line)
+        typed = ev.from_type(param.type_text, ev.open_env(function)) if param.type_text else []
+        useful = [v for v in typed if not _is_model(ev, v)]
+        positional.append(useful if useful and not tool.dispatch else [given])
+    return ev.enter(func, positional, {}, None)
+
+
+def _is_model(ev: Evaluator, value: Value) -> bool:
+    """Tell whether a type is a model of the input rather than a service."""
+    from fencekit.scan.values import Ext, Inst
+
+    if isinstance(value, Inst):
+        return bool(value.cls.types) and not set(value.cls.methods) - {"__init__", "validate"}
+    return bool(isinstance(value, Ext))
+
+
+def commit_of(root: Path) -> str | None:
+    """Return the commit a checkout is at, read from its git folder, or None."""
+    head = root / ".git" / "HEAD"
+    try:
+        text = head.read_text("utf-8").strip()
+        if text.startswith("ref: "):
+            ref = root / ".git" / text[5:]
+            text = ref.read_text("utf-8").strip() if ".." not in text else ""
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text if len(text) == 40 else None

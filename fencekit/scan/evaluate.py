@@ -1,0 +1,592 @@
+"""What an expression stands for: evaluates the neutral tree over abstract values.
+
+Lazy and bounded: records and functions are evaluated when looked into, every expression once per
+activation, and everything within a budget of steps. Several possible values are a list; a value
+that cannot be known is `Unknown`, never a guess.
+
+Over 400 lines: one arm per kind of expression and binding, which recurse into each other.
+"""
+
+from __future__ import annotations
+
+from fencekit.scan import natives
+from fencekit.scan.facts import (
+    Binding,
+    Call,
+    Choice,
+    Class,
+    Compare,
+    Dict,
+    Each,
+    Expr,
+    Function,
+    Import,
+    Index,
+    Lambda,
+    ListOf,
+    Lit,
+    Member,
+    Module,
+    Mutation,
+    Name,
+    Param,
+    Template,
+)
+from fencekit.scan.instances import Instances
+from fencekit.scan.project import Project
+from fencekit.scan.scopes import scope_of
+from fencekit.scan.values import (
+    ClassRef,
+    Const,
+    Env,
+    Ext,
+    Func,
+    Input,
+    Inst,
+    Mod,
+    Record,
+    Seq,
+    Super,
+    Unknown,
+    Value,
+)
+
+MAX_VALUES = 400
+MAX_DEPTH = 14
+MAX_NESTED = 250  # nested evaluations: a bound on recursion
+SELF_NAMES = frozenset({"self", "cls", "this", "Self"})
+
+
+class Evaluator(Instances):
+    """Evaluates expressions of one project; `budget` bounds the steps of one question."""
+
+    def __init__(self, project: Project) -> None:
+        """Start with nothing remembered."""
+        self.project = project
+        self.steps = 0
+        self.budget = 200_000
+        self._open: dict[int, Env] = {}
+        self._callers: dict[int, list[tuple[Call, Env]]] = {}
+        self._module_changes: dict[int, dict[str, list[tuple[Mutation, Env]]]] = {}
+        self._param_depth = 0
+        self._nested = 0
+
+    # Environments.
+
+    def open_env(self, function: Function) -> Env:
+        """Return the activation of a function of which no particular call is known."""
+        env = self._open.get(id(function))
+        if env is None:
+            closure = self.open_env(function.parent) if function.parent is not None else None
+            env = Env(function, None, closure)
+            if function.owner is not None and not function.static:
+                env.self_value = Inst(function.owner, file=env.file, line=function.owner.line)
+            self._open[id(function)] = env
+        return env
+
+    def top_env(self, module: Module) -> Env:
+        """Return the activation of a module's top level."""
+        return self.open_env(module.top)
+
+    def fresh(self, budget: int = 200_000) -> None:
+        """Start a new question with its own budget of steps."""
+        self.steps = 0
+        self._nested = 0
+        self.budget = budget
+
+    # Expressions.
+
+    def eval(self, expr: Expr, env: Env) -> list[Value]:
+        """Return what an expression may stand for in an activation; at least one value."""
+        known = env.memo.get(id(expr))
+        if known is not None:
+            return known
+        self.steps += 1
+        if self.steps > self.budget or env.depth > MAX_DEPTH or self._nested > MAX_NESTED:
+            return [Unknown(file=env.file, line=expr.line)]
+        env.memo[id(expr)] = [Unknown(file=env.file, line=expr.line)]
+        self._nested += 1
+        found = self._eval(expr, env)[:MAX_VALUES] or [Unknown(file=env.file, line=expr.line)]
+        self._nested -= 1
+        env.memo[id(expr)] = found
+        return found
+
+    def _eval(self, expr: Expr, env: Env) -> list[Value]:  # noqa: C901, PLR0911  one arm a kind
+        file, line = env.file, expr.line
+        match expr:
+            case Lit():
+                return [Const(expr.value, file=file, line=line)]
+            case Name():
+                return self.name(expr.id, env, line)
+            case Member():
+                return self._each_member(expr.obj, expr.name, env, line)
+            case Index():
+                return self._index(expr, env)
+            case Call():
+                return self._call(expr, env)
+            case Template():
+                return self._template(expr, env)
+            case Dict():
+                return self._dict(expr, env)
+            case ListOf():
+                return [self._list(expr, env)]
+            case Choice():
+                return self._choice(expr, env)
+            case Compare():
+                return [Const(self.truth(expr, env), file=file, line=line)]
+            case Lambda():
+                return [Func(expr.function, env, env.self_value, file=file, line=line)]
+            case Each():
+                return [self._comprehension(expr, env)]
+            case _:
+                return self._mixed(expr, env)
+
+    def one(self, expr: Expr | None, env: Env) -> Value:
+        """Return the only value of an expression, or `Unknown`."""
+        if expr is None:
+            return Unknown()
+        found = self.eval(expr, env)
+        return found[0] if len(found) == 1 else Unknown(file=env.file, line=expr.line)
+
+    def texts(self, expr: Expr | None, env: Env) -> list[Const]:
+        """Return the constant texts among the values of an expression."""
+        if expr is None:
+            return []
+        return [
+            v for v in self.eval(expr, env) if isinstance(v, Const) and isinstance(v.value, str)
+        ]
+
+    def _each_member(self, obj: Expr, name: str, env: Env, line: int) -> list[Value]:
+        out: list[Value] = []
+        for value in self.eval(obj, env):
+            out.extend(self.member(value, name, env, line))
+        return out
+
+    def _mixed(self, expr: Expr, env: Env) -> list[Value]:
+        """Evaluate something without a rule: it stands for whatever inputs are in it."""
+        found: list[Value] = []
+        for part in expr.parts:
+            found += [v for v in self.eval(part, env) if isinstance(v, Input)]
+        return found or [Unknown(file=env.file, line=expr.line)]
+
+    def _index(self, expr: Index, env: Env) -> list[Value]:
+        keys = self.eval(expr.key, env)
+        out: list[Value] = []
+        for value in self.eval(expr.obj, env):
+            for key in keys:
+                if isinstance(key, Const) and not key.holes:
+                    out.extend(self.item(value, key, env, expr.line))
+                else:
+                    out.extend(natives.elements(self, [value], values_of_records=True))
+        return out
+
+    def item(self, value: Value, key: Const, env: Env, line: int) -> list[Value]:
+        """Return `value[key]` for a known key."""
+        if isinstance(value, Seq):
+            if isinstance(key.value, int) and not isinstance(key.value, bool):
+                inside = -len(value.items) <= key.value < len(value.items)
+                if inside and not value.open:
+                    return [value.items[key.value]]
+            return list(value.items)
+        return self.member(value, str(key.value), env, line)
+
+    def _template(self, expr: Template, env: Env) -> list[Value]:
+        texts: list[str] = [""]
+        holes = False
+        inputs: list[Value] = []
+        for part in expr.parts:
+            found = self.eval(part, env)
+            told: list[str] = []
+            for value in found[:4]:
+                if isinstance(value, Const) and value.value is not None:
+                    told.append(str(value.value))
+                    holes = holes or value.holes
+                    inputs.extend(value.inputs)
+                else:
+                    told.append("{}")
+                    holes = True
+                    inputs.append(value)
+            texts = [a + b for a in texts for b in dict.fromkeys(told)][:8]
+        where = {"file": env.file, "line": expr.line}
+        return [Const(t, holes, tuple(inputs), **where) for t in texts]  # type: ignore[arg-type]
+
+    def _dict(self, expr: Dict, env: Env) -> list[Value]:
+        record = Record(expr, env, file=env.file, line=expr.line)
+        if expr.type_name is not None:
+            for value in self.eval(expr.type_name, env):
+                if isinstance(value, ClassRef):
+                    made = Inst(value.cls, exact=True, file=env.file, line=expr.line)
+                    made.record = record
+                    return [made]
+        return [record]
+
+    def _list(self, expr: ListOf, env: Env) -> Seq:
+        items: list[Value] = []
+        unsure = False
+        for item in expr.items:
+            found = self.eval(item.value, env)
+            if item.spread:
+                items.extend(natives.elements(self, found))
+                unsure = unsure or any(not isinstance(v, Seq) for v in found)
+            else:
+                items.extend(found)
+        return Seq(items, unsure, file=env.file, line=expr.line)
+
+    def _choice(self, expr: Choice, env: Env) -> list[Value]:
+        if expr.test is not None and len(expr.options) == 2:
+            known = self.truth(expr.test, env)
+            if known is not None and isinstance(expr.test, Compare):
+                return self.eval(expr.options[0 if known else 1], env)
+        out: list[Value] = []
+        for option in expr.options:
+            out.extend(self.eval(option, env))
+        sure = [v for v in out if not (isinstance(v, Const) and v.value is None)]
+        return sure or out
+
+    def _comprehension(self, expr: Each, env: Env) -> Value:
+        made: list[Value] = []
+        pairs: list[tuple[list[Value], list[Value], int]] = []
+        for element in natives.elements(self, self.eval(expr.iterable, env)):
+            inner = env.pick(expr.iterable, element)
+            if expr.value is not None:
+                found = self.eval(expr.value, inner)
+                pairs.append((self.eval(expr.item, inner), found, expr.line))
+            else:
+                made.extend(self.eval(expr.item, inner))
+        if expr.value is not None:
+            return Record(None, None, made=pairs, file=env.file, line=expr.line)
+        return Seq(made, file=env.file, line=expr.line)
+
+    def truth(self, expr: Expr, env: Env) -> bool | None:
+        """Return whether a test holds, or None where that is not known."""
+        if isinstance(expr, Compare):
+            return self._compare(expr, env)
+        if isinstance(expr, Choice) and expr.test is not None and expr.options:
+            sides = [self.truth(expr.test, env)] if expr.test is not expr.options[0] else []
+            sides += [self.truth(option, env) for option in expr.options]
+            if len(expr.options) == 2:  # a or b
+                return True if True in sides else (False if set(sides) == {False} else None)
+            return False if False in sides else (True if set(sides) == {True} else None)
+        found = self.eval(expr, env) if isinstance(expr, Name | Lit | Call) else []
+        if len(found) == 1 and isinstance(found[0], Const) and isinstance(found[0].value, bool):
+            return found[0].value
+        return None
+
+    def _compare(self, expr: Compare, env: Env) -> bool | None:
+        left = self.eval(expr.left, env)
+        if len(left) != 1 or not isinstance(left[0], Const) or left[0].holes:
+            return None
+        subject = left[0].value
+        if subject is None:
+            return None
+        options = self.eval(expr.right, env)
+        if expr.member:
+            options = natives.elements(self, options)
+        if not all(isinstance(v, Const) and not v.holes for v in options) or not options:
+            return None
+        hit = any(isinstance(v, Const) and v.value == subject for v in options)
+        if hit and not expr.member and len(options) > 1:
+            return None
+        return hit != expr.negated
+
+    # Names.
+
+    def name(self, name: str, env: Env, line: int = 0) -> list[Value]:
+        """Return what a name stands for in an activation."""
+        here: Env | None = env
+        module = env.function.module
+        if name in SELF_NAMES and module is not None:
+            found = self._self(name, env)
+            if found is not None:
+                return [found]
+        while here is not None:
+            scope = scope_of(here.function)
+            bindings = scope.names.get(name)
+            if bindings:
+                return self._bound(name, bindings, here)
+            here = here.closure or (
+                self.open_env(here.function.parent) if here.function.parent is not None else None
+            )
+        if module is not None:
+            found_outside = self._from_package(name, module)
+            if found_outside:
+                return found_outside
+        return [Ext("", (name,), file=env.file, line=line)]
+
+    def _self(self, name: str, env: Env) -> Value | None:
+        here: Env | None = env
+        while here is not None:
+            if name in scope_of(here.function).names and name not in ("self", "cls"):
+                return None
+            value = here.self_value
+            if value is not None:
+                if name in ("cls", "Self") and isinstance(value, Inst):
+                    return ClassRef(value.cls, file=value.file, line=value.line)
+                return value
+            if here.function.owner is not None:
+                owner = here.function.owner
+                if name in ("cls", "Self") or here.function.static:
+                    return ClassRef(owner, file=here.file, line=owner.line)
+                return Inst(owner, file=here.file, line=owner.line)
+            here = here.closure
+        return None
+
+    def _from_package(self, name: str, module: Module) -> list[Value]:
+        out: list[Value] = []
+        for sibling in self.project.package(module):
+            if sibling is module:
+                continue
+            bindings = scope_of(sibling.top).names.get(name)
+            if bindings and bindings[0].kind != "import":
+                out.extend(self._bound(name, bindings, self.top_env(sibling)))
+        for binding in scope_of(module.top).names.get("*", ()):
+            if isinstance(binding.item, Import):
+                for path in self.project.resolve(module, binding.item):
+                    source = self.project.module(path)
+                    if source is not None and source is not module:
+                        out.extend(self.exported(source, name))
+        return out
+
+    def _bound(self, name: str, bindings: list[Binding], env: Env) -> list[Value]:
+        out: list[Value] = []
+        for binding in bindings:
+            out.extend(self._binding(binding, env))
+        told = [v for v in out if not (isinstance(v, Const) and v.line == 0 and v.value is None)]
+        out = told or out
+        return self._changed(name, out, env)
+
+    def _binding(self, binding: Binding, env: Env) -> list[Value]:
+        item = binding.item
+        if binding.kind == "param" and isinstance(item, Param):
+            return self.apply_path(self._param(item, env), binding.path, env)
+        if isinstance(item, Import):
+            return self._import(item, env)
+        if isinstance(item, Function):
+            owner = None if item.owner is None else env.self_value
+            return [Func(item, env, owner, file=env.file, line=item.line)]
+        if isinstance(item, Class):
+            return [ClassRef(item, file=env.file, line=item.line)]
+        if binding.value is None:
+            return [Unknown(file=env.file, line=binding.line)]
+        if binding.kind == "loop":
+            picked = env.picks.get(id(binding.value))
+            found = [picked] if picked is not None else self._loop_values(binding, env)
+            return self.apply_path(found, binding.path, env)
+        found = self.apply_path(self.eval(binding.value, env), binding.path, env)
+        if binding.type_text and all(isinstance(v, Unknown | Input) for v in found):
+            return self.from_type(binding.type_text, env) or found
+        return found
+
+    def _loop_values(self, binding: Binding, env: Env) -> list[Value]:
+        assert binding.value is not None
+        return natives.elements(self, self.eval(binding.value, env))
+
+    def _changed(self, name: str, values: list[Value], env: Env) -> list[Value]:
+        """Attach the changes a body (or its module) makes to a record or a list."""
+        if not any(isinstance(v, Record | Seq) for v in values):
+            return values
+        changes = self.changes_to(name, env)
+        if not changes:
+            return values
+        out: list[Value] = []
+        for value in values:
+            where = {"file": value.file, "line": value.line}
+            if isinstance(value, Record):
+                grown = Record(value.expr, value.env, **where)  # type: ignore[arg-type]
+                grown.changes = [*value.changes, *changes]
+                grown.made = value.made
+                out.append(grown)
+            elif isinstance(value, Seq):
+                items = list(value.items)
+                for change, inner in changes:
+                    if change.key is None and not change.path:
+                        for added in self.contexts(change.value, inner):
+                            found = self.eval(change.value, added)
+                            spread = [v for v in found if isinstance(v, Seq)]
+                            items.extend(natives.elements(self, list(spread)) if spread else found)
+                out.append(Seq(items, value.open, **where))  # type: ignore[arg-type]
+            else:
+                out.append(value)
+        return out
+
+    def apply_path(self, values: list[Value], path: tuple[str | int, ...], env: Env) -> list[Value]:
+        """Take values apart along a destructuring path."""
+        for step in path:
+            key = Const(step, file=env.file)
+            values = [part for v in values for part in self.item(v, key, env, v.line)]
+        return values
+
+    def _param(self, param: Param, env: Env) -> list[Value]:
+        if env.args is not None:
+            given = env.args.get(param.name)
+            if given:
+                unsure = all(isinstance(v, Unknown) for v in given)
+                typed = self.from_type(param.type_text, env) if unsure else []
+                return typed or given
+            if param.default is not None:
+                return self.eval(param.default, env)
+        else:
+            picked = env.picks.get(id(param))
+            if picked is not None:
+                return [picked]
+            typed = self.from_type(param.type_text, env)
+            if typed:
+                return typed
+            found = self._from_callers(param, env)
+            if found:
+                return found
+        typed = self.from_type(param.type_text, env)
+        return typed or [Unknown(param.name, file=env.file, line=param.line)]
+
+    def _from_callers(self, param: Param, env: Env) -> list[Value]:
+        if self._param_depth > 5:
+            return []
+        self._param_depth += 1
+        try:
+            out: list[Value] = []
+            for inner in self.entered(env.function):
+                out.extend(inner.args.get(param.name, []) if inner.args else [])
+            return [v for v in out if not isinstance(v, Unknown)][:MAX_VALUES]
+        finally:
+            self._param_depth -= 1
+
+    def _import(self, item: Import, env: Env) -> list[Value]:
+        module = env.function.module
+        if module is None:
+            return [Unknown(item.local)]
+        paths = self.project.resolve(module, item)
+        out: list[Value] = []
+        for path in paths:
+            source = self.project.module(path)
+            if source is None:
+                continue
+            if item.name is None:
+                out.append(Mod(source, file=path, line=1))
+                break
+            out.extend(self.exported(source, item.name))
+            if out:
+                break
+        if not out and item.name is not None and module.language == "python":
+            joined = f"{item.module}.{item.name}" if item.module else item.name
+            inner = Import(item.line, joined, None, item.local, item.level)
+            for path in self.project.resolve(module, inner):
+                source = self.project.module(path)
+                if source is not None:
+                    return [Mod(source, file=path, line=1)]
+        if out or paths:
+            return out or [Unknown(item.local, file=env.file, line=item.line)]
+        steps = () if item.name in (None, "default", "*") else (str(item.name),)
+        return [Ext("." * item.level + item.module, steps, file=env.file, line=item.line)]
+
+    def exported(
+        self, module: Module, name: str, seen: frozenset[str] = frozenset()
+    ) -> list[Value]:
+        """Return what a module hands out under a name, through re-exports."""
+        if module.path in seen:
+            return []
+        scope = scope_of(module.top)
+        local = module.exports.get(name, name)
+        bindings = scope.names.get(local)
+        if bindings:
+            return self._bound(local, bindings, self.top_env(module))
+        seen = seen | {module.path}
+        for binding in scope.names.get("*", ()):
+            if isinstance(binding.item, Import):
+                for path in self.project.resolve(module, binding.item):
+                    source = self.project.module(path)
+                    found = self.exported(source, name, seen) if source is not None else []
+                    if found:
+                        return found
+        for sibling in self.project.package(module):
+            if sibling.path not in seen:
+                bindings = scope_of(sibling.top).names.get(name)
+                if bindings and bindings[0].kind != "import":
+                    return self._bound(name, bindings, self.top_env(sibling))
+        return []
+
+    # Members and calls live in `instances` and `natives`; here is how a call gets its value.
+
+    def _call(self, expr: Call, env: Env) -> list[Value]:
+        out: list[Value] = []
+        callee = expr.callee
+        if isinstance(callee, Member):
+            for obj in self.eval(callee.obj, env):
+                made = natives.method(self, obj, callee.name, expr, env)
+                if made is not None:
+                    out.extend(made)
+                    continue
+                for value in self.member(obj, callee.name, env, callee.line):
+                    out.extend(self.apply(value, expr, env))
+            return out
+        for value in self.eval(callee, env):
+            out.extend(self.apply(value, expr, env))
+        return out
+
+    def apply(self, value: Value, call: Call, env: Env) -> list[Value]:
+        """Return what calling `value` with the arguments of `call` gives."""
+        where = {"file": env.file, "line": call.line}
+        if isinstance(value, Func):
+            return self.result(value, self.bind(value, call, env))
+        if isinstance(value, ClassRef):
+            return [Inst(value.cls, call, env, exact=True, **where)]  # type: ignore[arg-type]
+        if isinstance(value, Ext):
+            made = natives.function(self, value, call, env)
+            if made is not None:
+                return made
+            return [Ext(value.root, (*value.steps, "()"), call, env, **where)]  # type: ignore[arg-type]
+        if isinstance(value, Input):
+            told = [t.value for a in call.args[:1] for t in self.texts(a.value, env)]
+            return [Input(str(told[0]) if told else value.name, value.tool, **where)]  # type: ignore[arg-type]
+        if isinstance(value, Super):
+            return [value]
+        return [Unknown(value.name if isinstance(value, Unknown) else "", **where)]  # type: ignore[arg-type]
+
+    def result(self, func: Func, env: Env) -> list[Value]:
+        """Return what a function of this repository hands back in an activation."""
+        if env.depth > MAX_DEPTH:
+            return [Unknown(func.function.name)]
+        out: list[Value] = []
+        for value in scope_of(func.function).returns:
+            out.extend(self.eval(value, env))
+        useful = [v for v in out if not isinstance(v, Unknown)]
+        if not useful and func.function.returns:
+            return self.from_type(func.function.returns, self.open_env(func.function)) or out
+        return useful or out or [Unknown(func.function.name)]
+
+    def contexts(self, expr: Expr, env: Env) -> list[Env]:
+        """Return the activations in which an expression of an open function takes its values.
+
+        One per known call of the function and element of a loop around it, so that names that
+        belong together (a key and its value, a name and its handler) stay together.
+        """
+        return natives.expand(self, expr, env)
+
+    def changes_to(self, name: str, env: Env) -> list[tuple[Mutation, Env]]:
+        """Return what a body changes in a name; for a module's name, all its functions."""
+        scope = scope_of(env.function)
+        out = [(change, env) for change in scope.changes.get(name, ())]
+        module = env.function.module
+        if module is not None and env.function is module.top:
+            known = self._module_changes.get(id(module))
+            if known is None:
+                known = {}
+                self._module_changes[id(module)] = known
+                self._collect_changes(module.top, known)
+            out.extend(known.get(name, ()))
+        elif scope.nested:
+            for inner in scope.nested:
+                if name not in scope_of(inner).names:
+                    out += [
+                        (c, self.open_env(inner)) for c in scope_of(inner).changes.get(name, ())
+                    ]
+        return out
+
+    def _collect_changes(
+        self, function: Function, known: dict[str, list[tuple[Mutation, Env]]]
+    ) -> None:
+        for inner in scope_of(function).nested:
+            inner_scope = scope_of(inner)
+            for name, changes in inner_scope.changes.items():
+                if name not in inner_scope.names:
+                    known.setdefault(name, []).extend((c, self.open_env(inner)) for c in changes)
+            self._collect_changes(inner, known)

@@ -1,0 +1,530 @@
+"""From a handler to every write it can reach: the walk along calls, with the hops written down.
+
+The walk carries what is known of the arguments, so that a shared `request(method, path)` is judged
+by the verb this tool hands it, and a dispatcher only by the arm this tool's name selects. A name
+that several functions bear and nothing resolves is not followed; it is listed as unknown.
+
+Over 400 lines: one walk whose steps share its state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fencekit.scan import effects, keys, natives, words
+from fencekit.scan.effects import Effect
+from fencekit.scan.evaluate import Evaluator
+from fencekit.scan.facts import (
+    Block,
+    Call,
+    Choice,
+    Compare,
+    Define,
+    Each,
+    Expr,
+    Function,
+    If,
+    Lambda,
+    Lit,
+    Loop,
+    Member,
+    Name,
+    Raise,
+    Return,
+    Stmt,
+    Switch,
+    Try,
+)
+from fencekit.scan.scopes import bodies, children, heads, walk_expr
+from fencekit.scan.values import (
+    ClassRef,
+    Const,
+    Env,
+    Ext,
+    Func,
+    Input,
+    Inst,
+    Record,
+    Seq,
+    Unknown,
+    Value,
+)
+
+MAX_HOPS = 14
+MAX_WRITES = 40
+STEPS_PER_TOOL = 60_000
+
+
+@dataclass(slots=True, frozen=True)
+class Hop:
+    """One step of a chain: the function entered, and whether by import or by name only."""
+
+    symbol: str
+    file: str
+    line: int
+    certain: bool
+
+
+@dataclass(slots=True, frozen=True)
+class Retry:
+    """A place that sends again, and what marks it."""
+
+    file: str
+    line: int
+    by: str
+
+
+@dataclass(slots=True)
+class Hit:
+    """A write that the walk reached."""
+
+    file: str
+    line: int
+    effect: Effect
+    chain: tuple[Hop, ...]
+    retries: tuple[Retry, ...]
+    keys: list[keys.KeyFact]
+    inputs: set[str]
+    function: Function
+    call: Call
+    env: Env
+    order: int = 0
+
+
+@dataclass(slots=True)
+class Walked:
+    """Everything one walk found."""
+
+    hits: list[Hit] = field(default_factory=list)
+    weak: list[Hit] = field(default_factory=list)
+    stores: list[tuple[str, int, str, int]] = field(default_factory=list)  # file, line, name, order
+    unknowns: list[tuple[str, str, int]] = field(default_factory=list)
+    cut: list[tuple[str, int]] = field(default_factory=list)
+    raises_after: list[int] = field(default_factory=list)
+    functions: set[int] = field(default_factory=set)
+    releases: list[tuple[str, int, str]] = field(default_factory=list)
+    stored: list[tuple[str, int, str, int]] = field(default_factory=list)
+
+
+class Walker:
+    """Walks one tool's handler."""
+
+    def __init__(self, ev: Evaluator, tool: str = "") -> None:
+        """Start a walk for the tool of a name."""
+        self.ev = ev
+        self.tool = tool
+        self.found = Walked()
+        self._seen: set[tuple[object, ...]] = set()
+        self._retries: list[Retry] = []
+        self._order = 0
+        self._visits = 0
+        self._budget = STEPS_PER_TOOL
+        self._handler_depth = 0
+
+    def walk(self, func: Func, env: Env, chain: tuple[Hop, ...], certain: bool = True) -> None:
+        """Enter a function in an activation and follow its body."""
+        function = func.function
+        sign = (id(function), *self._signature(env))
+        if sign in self._seen or len(self.found.hits) >= MAX_WRITES:
+            return
+        module = function.module
+        if len(chain) >= MAX_HOPS or self._visits > self._budget:
+            self.found.cut.append((env.file, function.line))
+            return
+        self._seen.add(sign)
+        self.found.functions.add(id(function))
+        symbol = function.name or "(closure)"
+        if function.owner is not None:
+            symbol = f"{function.owner.name}.{symbol}"
+        hop = Hop(symbol, module.path if module else "", function.line, certain)
+        pushed = 0
+        for mark in function.marks:
+            name = effects.called_name(mark) if isinstance(mark, Call) else _last(mark)
+            if is_retry(name):
+                self._retries.append(Retry(hop.file, mark.line, name))
+                pushed += 1
+        self._block(function.body, env, (*chain, hop))
+        del self._retries[len(self._retries) - pushed :]
+
+    def _signature(self, env: Env) -> tuple[object, ...]:
+        out: list[object] = [
+            id(env.self_value) if isinstance(env.self_value, Inst) and env.self_value.exact else 0
+        ]
+        for name, values in sorted((env.args or {}).items()):
+            for value in values[:4]:
+                match value:
+                    case Const():
+                        out.append((name, value.value))
+                    case Func():
+                        out.append((name, id(value.function)))
+                    case Record():
+                        out.append((name, id(value.expr)))
+                    case Inst():
+                        out.append((name, id(value.cls)))
+                    case _:
+                        pass
+        if env.closure is not None and env.closure.args is not None:
+            out.append(self._signature(env.closure))
+        return tuple(out)
+
+    # Statements.
+
+    def _block(self, body: list[Stmt], env: Env, chain: tuple[Hop, ...]) -> bool:
+        """Follow statements in order; True where the rest cannot be reached."""
+        return any(self._stmt(stmt, env, chain) for stmt in body)
+
+    def _stmt(self, stmt: Stmt, env: Env, chain: tuple[Hop, ...]) -> bool:
+        match stmt:
+            case Define():
+                return False
+            case If():
+                return self._if(stmt, env, chain)
+            case Switch():
+                return self._switch(stmt, env, chain)
+            case Loop():
+                self._loop(stmt, env, chain)
+                return False
+            case Try():
+                return self._try(stmt, env, chain)
+            case Block():
+                return self._block(stmt.body, env, chain)
+            case Return() | Raise():
+                if stmt.value is not None:
+                    self._expr(stmt.value, env, chain)
+                return True
+            case _:
+                for name in ("value", "target"):
+                    part = getattr(stmt, name, None)
+                    if isinstance(part, Expr):
+                        self._expr(part, env, chain)
+                return False
+
+    def _if(self, stmt: If, env: Env, chain: tuple[Hop, ...]) -> bool:
+        self._expr(stmt.test, env, chain)
+        known = self.ev.truth(stmt.test, env)
+        then = orelse = False
+        if known is not False:
+            then = self._block(stmt.then, env, chain)
+        if known is not True:
+            orelse = self._block(stmt.orelse, env, chain)
+        return (then and orelse) or (known is True and then) or (known is False and orelse)
+
+    def _switch(self, stmt: Switch, env: Env, chain: tuple[Hop, ...]) -> bool:
+        self._expr(stmt.subject, env, chain)
+        subjects = self.ev.eval(stmt.subject, env)
+        subject = subjects[0] if len(subjects) == 1 else None
+        if isinstance(subject, Const) and subject.value is not None and not subject.holes:
+            default = None
+            for case in stmt.cases:
+                if not case.values:
+                    default = case
+                for value in case.values:
+                    told = self.ev.eval(value, env)
+                    if any(isinstance(v, Const) and v.value == subject.value for v in told):
+                        return self._block(case.body, env, chain)
+            if default is not None:
+                return self._block(default.body, env, chain)
+            return False
+        for case in stmt.cases:
+            self._block(case.body, env, chain)
+        return False
+
+    def _loop(self, stmt: Loop, env: Env, chain: tuple[Hop, ...]) -> None:
+        for expr in heads(stmt):
+            self._expr(expr, env, chain)
+        retry = loop_retries(stmt)
+        if retry:
+            self._retries.append(Retry(env.file, stmt.line, retry))
+        items: list[Value] = []
+        if stmt.iterable is not None:
+            items = natives.elements(self.ev, self.ev.eval(stmt.iterable, env))
+        if (
+            1 < len(items) <= 40
+            and stmt.iterable is not None
+            and all(not isinstance(i, Input | Ext) for i in items)
+        ):
+            for item in items:
+                self._block(stmt.body, env.pick(stmt.iterable, item), chain)
+        else:
+            self._block(stmt.body, env, chain)
+        if retry:
+            self._retries.pop()
+
+    def _try(self, stmt: Try, env: Env, chain: tuple[Hop, ...]) -> bool:
+        before = len(self.found.hits)
+        ended = self._block(stmt.body, env, chain)
+        inside = self.found.hits[before:]
+        mark = len(self.found.hits)
+        all_ended = bool(stmt.handlers)
+        self._handler_depth += 1
+        for handler in stmt.handlers:
+            all_ended = self._block(handler, env, chain) and all_ended
+        self._handler_depth -= 1
+        again = self.found.hits[mark:]
+        for hit in inside:
+            for second in again:
+                if second.effect.what == hit.effect.what and second.line != hit.line:
+                    hit.retries = (*hit.retries, Retry(second.file, second.line, "sent again"))
+        self._block(stmt.final, env, chain)
+        return ended and (all_ended or not stmt.handlers)
+
+    # Expressions.
+
+    def _expr(self, expr: Expr, env: Env, chain: tuple[Hop, ...]) -> None:
+        self._visits += 1
+        if self._visits > self._budget:
+            return
+        if isinstance(expr, Lambda):
+            return
+        if isinstance(expr, Choice) and expr.test is not None and len(expr.options) == 2:
+            known = self.ev.truth(expr.test, env) if isinstance(expr.test, Compare) else None
+            self._expr(expr.test, env, chain)
+            if known is not None:
+                self._expr(expr.options[0 if known else 1], env, chain)
+                return
+            for option in expr.options:
+                self._expr(option, env, chain)
+            return
+        if isinstance(expr, Each):
+            self._expr(expr.iterable, env, chain)
+            items = natives.elements(self.ev, self.ev.eval(expr.iterable, env))
+            inner = [env.pick(expr.iterable, i) for i in items[:20]] or [env]
+            for one in inner:
+                self._expr(expr.item, one, chain)
+                if expr.value is not None:
+                    self._expr(expr.value, one, chain)
+            return
+        for child in children(expr):
+            self._expr(child, env, chain)
+        if isinstance(expr, Call):
+            self._call(expr, env, chain)
+
+    def _call(self, call: Call, env: Env, chain: tuple[Hop, ...]) -> None:
+        self._order += 1
+        name = effects.called_name(call)
+        self._stores(call, name, env)
+        retry = is_retry(name)
+        if retry:
+            self._retries.append(Retry(env.file, call.line, name))
+        callee = call.callee
+        handled = False
+        if isinstance(callee, Member):
+            for obj in self.ev.eval(callee.obj, env):
+                if (
+                    isinstance(obj, Seq | Record)
+                    and natives.method(self.ev, obj, callee.name, call, env) is not None
+                ):
+                    self._elementwise(obj, call, env, chain)
+                    handled = True
+                    continue
+                for value in self.ev.member(obj, callee.name, env, callee.line):
+                    self._apply(value, call, env, chain, name)
+        else:
+            for value in self.ev.eval(callee, env):
+                self._apply(value, call, env, chain, name)
+        if not handled:
+            self._callbacks(call, env, chain)
+        if retry:
+            self._retries.pop()
+
+    def _apply(self, value: Value, call: Call, env: Env, chain: tuple[Hop, ...], name: str) -> None:
+        if isinstance(value, Func):
+            self.walk(value, self.ev.bind(value, call, env), chain, value.certain)
+            return
+        if isinstance(value, ClassRef):
+            return
+        around = chain[-1].symbol.rsplit(".", 1)[-1] if chain else ""
+        if around == "(closure)" and self.tool:
+            around = self.tool
+        effect = effects.classify(self.ev, value, call, env, around)
+        if effect is None and isinstance(value, Unknown):
+            self._by_name(name, call, env, chain)
+            return
+        if effect is None:
+            return
+        if isinstance(value, Unknown) and not effect.what.startswith(("SQL", "HTTP")):
+            same = self.ev.project.functions.get(name, ())
+            if same:
+                self._by_name(name, call, env, chain)
+                return
+        self._hit(effect, call, env, chain)
+
+    def _hit(self, effect: Effect, call: Call, env: Env, chain: tuple[Hop, ...]) -> None:
+        if self._handler_depth and effect.weak:
+            return
+        facts, inputs = keys.at_call(self.ev, call, env)
+        certain = effect.certain and all(h.certain for h in chain)
+        made = Effect(effect.what, effect.declarative, certain, effect.target, effect.weak)
+        retries = tuple(dict.fromkeys(self._retries))
+        hit = Hit(
+            env.file,
+            call.line,
+            made,
+            chain,
+            retries,
+            facts,
+            inputs,
+            env.function,
+            call,
+            env,
+            self._order,
+        )
+        into = self.found.weak if effect.weak else self.found.hits
+        for known in into:
+            if (known.file, known.line, known.effect.what) == (hit.file, hit.line, hit.effect.what):
+                known.inputs |= hit.inputs
+                known.keys.extend(k for k in hit.keys if k not in known.keys)
+                known.retries = tuple(dict.fromkeys((*known.retries, *hit.retries)))
+                return
+        into.append(hit)
+
+    def _by_name(self, name: str, call: Call, env: Env, chain: tuple[Hop, ...]) -> None:
+        """Follow a call by its name alone where exactly one function bears it."""
+        if len(name) < 4 or name in words.CONTAINER or name in natives.SAME | natives.ONE_OF:
+            return
+        places = self.ev.project.functions.get(name, ())
+        if not places:
+            return
+        found = self.ev.project.functions_named(name) if len(places) == 1 else []
+        if len(found) == 1 and isinstance(call.callee, Member) == (found[0].owner is not None):
+            func = Func(
+                found[0], None, Inst(found[0].owner) if found[0].owner else None, certain=False
+            )
+            self.walk(func, self.ev.bind(func, call, env), chain, False)
+        elif (name, env.file, call.line) not in self.found.unknowns:
+            self.found.unknowns.append((name, env.file, call.line))
+
+    def _elementwise(self, obj: Seq | Record, call: Call, env: Env, chain: tuple[Hop, ...]) -> None:
+        items = obj.items if isinstance(obj, Seq) else natives.elements(self.ev, [obj])
+        for arg in call.args:
+            if not isinstance(arg.value, Lambda | Name | Member):
+                continue
+            for value in self.ev.eval(arg.value, env):
+                if isinstance(value, Func):
+                    for item in items[:20] or [Unknown()]:
+                        self.walk(value, self.ev.enter(value, [[item]], {}, env), chain, True)
+
+    def _callbacks(self, call: Call, env: Env, chain: tuple[Hop, ...]) -> None:
+        """Follow functions handed to something outside: it may call them."""
+        for arg in call.args:
+            if isinstance(arg.value, Lambda | Name | Member | Call):
+                for value in self.ev.eval(arg.value, env):
+                    direct = isinstance(arg.value, (Lambda, Name | Member))
+                    if isinstance(value, Func) and direct and self._outside(call, env):
+                        params: list[list[Value]] = [
+                            [Input(p.name, file=env.file, line=p.line)]
+                            for p in value.function.params
+                        ]
+                        if value.bound_to is not None and params:
+                            params = (
+                                params[1:]
+                                if value.function.params[0].name in ("self", "cls")
+                                else params
+                            )
+                        rest = [
+                            self.ev.eval(a.value, env)
+                            for a in call.args
+                            if a is not arg and a.name is None
+                        ]
+                        given: list[list[Value]] = (
+                            [*rest, *params] if isinstance(arg.value, Name | Member) else params
+                        )
+                        self.walk(value, self.ev.enter(value, given, {}, env), chain, True)
+
+    def _outside(self, call: Call, env: Env) -> bool:
+        values = self.ev.eval(call.callee, env)
+        return not any(isinstance(v, Func) for v in values)
+
+    def _stores(self, call: Call, name: str, env: Env) -> None:
+        """Note look-ups in, entries into, and removals from a store of what was seen."""
+        callee = call.callee
+        if not isinstance(callee, Member):
+            return
+        near = effects.receiver_words(callee.obj)
+        parts = set(words.split(name))
+        if not near & words.STORES and not parts & words.STORES:
+            return
+        where = ".".join(sorted(near & words.STORES)) or name
+        first = words.split(name)[0] if words.split(name) else ""
+        if first in (
+            "get",
+            "has",
+            "find",
+            "lookup",
+            "contains",
+            "exists",
+            "is",
+            "check",
+            "seen",
+            "load",
+            "was",
+        ):
+            self.found.stores.append((env.file, call.line, where, self._order))
+        elif first in (
+            "set",
+            "add",
+            "put",
+            "save",
+            "store",
+            "record",
+            "mark",
+            "insert",
+            "remember",
+            "append",
+        ):
+            self.found.stored.append((env.file, call.line, where, self._order))
+        elif (
+            first in ("delete", "remove", "release", "discard", "clear", "pop", "unlock")
+            and self._handler_depth
+        ):
+            self.found.releases.append((env.file, call.line, where))
+
+
+def _last(expr: Expr) -> str:
+    return expr.name if isinstance(expr, Member) else getattr(expr, "id", "")
+
+
+def is_retry(name: str) -> bool:
+    """Tell whether a called name is a retry wrapper (`withRetry`, `retry`, `backoff`)."""
+    parts = words.split(name)
+    told = bool(set(parts) & words.RETRY) and not set(parts) & words.RETRY_NOT
+    return told and parts[0] not in (
+        "is", "should", "get", "parse", "max", "can", "calculate", "compute", "has", "log",
+        "set", "create", "next"
+    )  # fmt: skip
+
+
+def loop_retries(loop: Loop) -> str:
+    """Return what marks a loop as one that tries again, or an empty string."""
+    told: set[str] = set()
+    for expr in (loop.target, loop.iterable, loop.test):
+        if expr is not None:
+            for part in walk_expr(expr):
+                if isinstance(part, Name):
+                    told |= set(words.split(part.id))
+                elif isinstance(part, Member):
+                    told |= set(words.split(part.name))
+    marked = told & words.RETRY
+    if marked and (_guarded(loop.body) or "attempt" in marked or "attempts" in marked):
+        return sorted(marked)[0]
+    endless = loop.iterable is None and (
+        loop.test is None or (isinstance(loop.test, Lit) and loop.test.value is True)
+    )
+    if endless and any(isinstance(s, Try) and s.handlers for s in loop.body):
+        return "loop"
+    counted = (
+        loop.iterable is not None
+        and isinstance(loop.iterable, Call)
+        and _last(loop.iterable.callee) == "range"
+    )
+    if counted and any(isinstance(s, Try) and s.handlers and _returns(s.body) for s in loop.body):
+        return "loop"
+    return ""
+
+
+def _guarded(body: list[Stmt]) -> bool:
+    return any(isinstance(s, Try | If) for s in body)
+
+
+def _returns(body: list[Stmt]) -> bool:
+    return any(isinstance(s, Return) or any(_returns(b) for b in bodies(s)) for s in body)
