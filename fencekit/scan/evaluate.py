@@ -111,7 +111,7 @@ class Evaluator(Instances):
         env.memo[id(expr)] = found
         return found
 
-    def _eval(self, expr: Expr, env: Env) -> list[Value]:  # noqa: C901, PLR0911  one arm a kind
+    def _eval(self, expr: Expr, env: Env) -> list[Value]:
         file, line = env.file, expr.line
         match expr:
             case Lit():

@@ -79,7 +79,7 @@ class Instances:
         def apply(self, value: Value, call: Call, env: Env) -> list[Value]: ...  # noqa: D102
         def exported(self, module: Module, name: str) -> list[Value]: ...  # noqa: D102
 
-    def member(self, value: Value, name: str, env: Env, line: int) -> list[Value]:  # noqa: C901, PLR0911
+    def member(self, value: Value, name: str, env: Env, line: int) -> list[Value]:
         """Return what `value.name` may stand for."""
         where = {"file": env.file, "line": line}
         match value:
@@ -136,7 +136,7 @@ class Instances:
                 out.append((keys, self.eval(change.value, one), change.line))
         return out
 
-    def entry(self, record: Record, name: str) -> list[Value]:  # noqa: C901
+    def entry(self, record: Record, name: str) -> list[Value]:
         """Return the values a record may hold under a key."""
         out: list[Value] = []
         if record.expr is not None and record.env is not None:

@@ -48,7 +48,7 @@ PUT_PAIR = frozenset({
 PUT_ONE = frozenset({"update", "push", "append", "add", "extend", "unshift", "concat", "push_back"})
 
 
-def children(expr: Expr) -> Iterator[Expr]:  # noqa: C901, PLR0912  one arm a kind
+def children(expr: Expr) -> Iterator[Expr]:
     """Yield the direct sub-expressions of an expression (not the bodies of functions)."""
     yield from expr.parts
     match expr:

@@ -374,7 +374,7 @@ class Finder:
         self._details(call, env, tool)
         return tool
 
-    def _details(self, call: Call, env: Env, tool: Tool) -> None:  # noqa: C901
+    def _details(self, call: Call, env: Env, tool: Tool) -> None:
         """Fill in what stands beside the name: description, schema, annotations."""
         for i, arg in enumerate(call.args):
             values = self.ev.eval(arg.value, env)

@@ -90,7 +90,7 @@ def text_of(ev: Evaluator, values: list[Value]) -> Const | None:
     return None
 
 
-def from_record(ev: Evaluator, record: Record) -> Tool | None:  # noqa: C901, PLR0912
+def from_record(ev: Evaluator, record: Record) -> Tool | None:  # noqa: C901
     """Read a tool from an object with a name; None where it is none."""
     name = None
     for key in NAME_KEYS:
@@ -178,7 +178,7 @@ def read_options(ev: Evaluator, call: Call, env: Env, tool: Tool) -> None:
                 _option(ev, value, tool)
 
 
-def _option(ev: Evaluator, value: Value, tool: Tool) -> None:  # noqa: C901
+def _option(ev: Evaluator, value: Value, tool: Tool) -> None:
     """Read one option: `WithString("id", Description("…"))`, a schema, a list of options."""
     if isinstance(value, Seq):
         for item in value.items:

@@ -422,7 +422,7 @@ def literal_text(low: Lowering, node: Node | None) -> str:
     return low.text(node).strip("\"'`")
 
 
-def export(low: Lowering, node: Node) -> list[Stmt]:  # noqa: C901
+def export(low: Lowering, node: Node) -> list[Stmt]:
     """Lower exports: declarations, lists, re-exports, the default."""
     line = low.line(node)
     source = node.child_by_field_name("source")
