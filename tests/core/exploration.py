@@ -98,15 +98,18 @@ class World:
 
 
 def explore(
-    operators: int = 2, limit: int = 10_000_000, start: World | None = None
+    operators: int = 2,
+    limit: int = 10_000_000,
+    visit: Callable[[World], None] = lambda world: None,
 ) -> tuple[int, int]:
     """Visit every reachable state; returns states and transitions, raises `Broken`."""
-    first = start or World(operators=(Operator(),) * operators)
+    first = World(operators=(Operator(),) * operators)
     seen = {_key(first)}
     todo = deque([first])
     transitions = 0
     while todo:
         world = todo.popleft()
+        visit(world)
         for after in _next(world):
             transitions += 1
             key = _key(after)
@@ -381,6 +384,3 @@ def _op(world: World, j: int, operator: Operator) -> World:
     ops = list(world.operators)
     ops[j] = operator
     return replace(world, operators=tuple(ops))
-
-
-Explorer = Callable[[], tuple[int, int]]
