@@ -17,6 +17,7 @@ from fencekit import __version__
 COMMANDS: dict[str, tuple[str, str]] = {
     "probe": ("fencekit.cli.probe", "Ask one tool twice and count the effects."),
     "scan": ("fencekit.cli.scan", "List the tools that could fire the same effect twice."),
+    "hostile": ("fencekit.cli.hostile", "Serve a misbehaving server, or score a client on it."),
 }
 
 

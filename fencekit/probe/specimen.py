@@ -21,12 +21,11 @@ import os
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from fencekit import __version__
-from fencekit.wire import frames, protocol
+from fencekit.probe.rawserver import RawServer, Said, said
 
 MODES = ("fires", "races", "forgets", "echoes", "keeps")
 EFFECTS_ENV = "FENCEKIT_EFFECTS"
@@ -160,78 +159,31 @@ class Till:
             yield
 
 
-class Server:
-    """Speaks MCP (both eras) on a pair of text streams; each call runs in a thread of its own."""
+class Specimen(RawServer):
+    """The server over a till."""
+
+    tools = TOOLS
 
     def __init__(self, till: Till, out: TextIO) -> None:
+        super().__init__(out)
+        self.name = f"specimen-{till.mode}"
         self._till = till
-        self._out = out
-        self._write = threading.Lock()
 
-    def serve(self, lines: TextIO) -> None:
-        """Answer until the input ends."""
-        threads: list[threading.Thread] = []
-        for line in lines:
-            for frame in frames.parse(line.encode("utf-8")):
-                if frame.kind is frames.Kind.REQUEST:
-                    thread = threading.Thread(target=self._handle, args=(frame,))
-                    thread.start()
-                    threads.append(thread)
-        for thread in threads:
-            thread.join()
-
-    def _handle(self, frame: frames.Frame) -> None:
-        result = self._result(frame)
-        if result is None:
-            raw = frames.error_bytes(frame.id, protocol.METHOD_NOT_FOUND, "no such method or tool")
-        else:
-            raw = frames.result_bytes(frame.id, frames.encode(result))
-        with self._write:
-            self._out.write(raw.decode("utf-8") + "\n")
-            self._out.flush()
-
-    def _result(self, frame: frames.Frame) -> dict[str, Any] | None:
-        info = {"name": f"specimen-{self._till.mode}", "version": __version__}
-        modern = protocol.META_PROTOCOL_VERSION in (frame.params.get("_meta") or {})
-        extra: dict[str, Any] = {"resultType": "complete"} if modern else {}
-        match frame.method:
-            case "initialize":
-                version = frame.params.get("protocolVersion", protocol.LATEST_HANDSHAKE)
-                tools: dict[str, Any] = {"tools": {}}
-                return {"protocolVersion": version, "capabilities": tools, "serverInfo": info}
-            case "server/discover":
-                versions = list(protocol.MODERN_VERSIONS)
-                return {**extra, "supportedVersions": versions, "capabilities": {"tools": {}},
-                        "serverInfo": info}  # fmt: skip
-            case "ping":
-                return extra
-            case "tools/list":
-                return {**extra, "tools": TOOLS}
-            case "tools/call":
-                said = self._call(frame.params)
-                return None if said is None else {**extra, **said}
-        return None
-
-    def _call(self, params: Any) -> dict[str, Any] | None:
-        arguments = params.get("arguments") or {}
-        if params.get("name") == "charge_card":
-            order = arguments.get("order")
-            if not isinstance(order, str):
-                text = [{"type": "text", "text": "order is required"}]
-                return {"content": text, "isError": True}
-            said: Any = self._till.charge(order)
-        elif params.get("name") == "list_charges":
-            said = self._till.charges()
-        else:
-            return None
-        return {"content": [{"type": "text", "text": json.dumps(said)}]}
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Said:
+        """Charge, or list the charges."""
+        if name == "list_charges":
+            return said(self._till.charges())
+        order = arguments.get("order")
+        if not isinstance(order, str):
+            return said("order is required", error=True)
+        return said(self._till.charge(order))
 
 
 def main(mode: str) -> None:
     """Serve on standard input and output until the input ends."""
     path = os.environ.get(EFFECTS_ENV)
     till = Till(mode, Path(path) if path else None, os.environ.get(SINK_ENV) or None)
-    Server(till, sys.stdout).serve(sys.stdin)
+    Specimen(till, sys.stdout).serve(sys.stdin)
 
 
 if __name__ == "__main__":
