@@ -106,6 +106,19 @@ WAYS = ("twins", "retry", "lost-answer", "restart")
 @click.option("--require", type=click.Choice(["one-effect"]), help="Exit 1 on anything weaker.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 also on a proven double-fire.")
 @click.option("--json", "as_json", is_flag=True, help="Print the fencekit.probe/1 document.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the report as a page."
+)
+@click.option(
+    "--compare",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="An earlier --json run, shown beside this one in the page.",
+)
+@click.option(
+    "--emit-test",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a pytest file that fails until the effect runs once.",
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def command(**options: Any) -> None:
     """Call one tool again and again with the same arguments, and count the effects.
@@ -192,6 +205,7 @@ def _deliver(run: Any, lines: dict[str, str], options: dict[str, Any]) -> int:
         click.echo(json.dumps(doc, indent=2, ensure_ascii=False))
     else:
         render(doc, Console(highlight=False))
+    _write_files(run, doc, options)
     if run.stopped:
         return 130
     code = exit_code(doc)
@@ -200,3 +214,41 @@ def _deliver(run: Any, lines: dict[str, str], options: dict[str, Any]) -> int:
     if options["require"] == "one-effect" and doc["verdict_words"] != "ONE EFFECT":
         return 1
     return code
+
+
+def _write_files(run: Any, doc: dict[str, Any], options: dict[str, Any]) -> None:
+    from fencekit.probe.emit import emit_test
+    from fencekit.probe.plan import CannotProbe
+    from fencekit.report import probe_html
+
+    try:
+        if options["html"] is not None:
+            raw = _earlier(options["compare"]) if options["compare"] else None
+            options["html"].write_text(probe_html.render(doc, raw), encoding="utf-8")
+            _progress(f"wrote {options['html']}")
+        if options["emit_test"] is not None and not run.stopped:
+            options["emit_test"].write_text(emit_test(run), encoding="utf-8")
+            _progress(f"wrote {options['emit_test']}; run it with pytest")
+    except CannotProbe as error:
+        _progress(str(error))
+    except OSError as error:
+        raise CannotProbe(f"the report could not be written: {error}") from error
+
+
+def _earlier(path: Path) -> dict[str, Any]:
+    """Read an earlier document. Raises CannotProbe if it is none of ours."""
+    import json
+
+    import jsonschema
+
+    from fencekit.probe.document import schema
+    from fencekit.probe.plan import CannotProbe
+
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        jsonschema.validate(found, schema())
+    except (ValueError, OSError, jsonschema.ValidationError) as error:
+        first = str(error).splitlines()[0]
+        raise CannotProbe(f"--compare: {path} is no fencekit.probe/1 document: {first}") from error
+    assert isinstance(found, dict)
+    return found

@@ -34,6 +34,8 @@ def make_plan(options: dict[str, Any]) -> Plan:
         raise click.UsageError("give either a command after -- or --url, and not both")
     if options["count_tool"] and options["count_cmd"]:
         raise click.UsageError("give either --count-tool or --count-cmd")
+    if options["compare"] and not options["html"]:
+        raise click.UsageError("--compare needs --html, the page that shows both runs")
     if options["sink"] and url:
         raise click.UsageError("--sink needs a server that the probe starts: a command, not --url")
     try:
