@@ -1,0 +1,69 @@
+"""The clocks of one machine: wall time for audit and retention, lease time for leases.
+
+Lease time is `CLOCK_BOOTTIME`: it runs through suspend, nobody can set it, and it is the same for
+every process of a machine until the next boot, whose id tells that it started anew. If wall time
+jumps against it by more than five minutes, nothing may expire until somebody confirms the new time:
+a clock set a year ahead must not make every recorded result run again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from fencekit.core.state import Now
+
+MAX_JUMP_MS = 5 * 60 * 1000
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def boot_id() -> str:
+    """Return the id of this boot of the kernel, or a constant where the system has none."""
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return "this boot"
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _lease_ms() -> int:
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock) // 1_000_000
+
+
+class Clocks:
+    """Reads both clocks and watches their distance."""
+
+    def __init__(
+        self,
+        wall_ms: Callable[[], int] = _wall_ms,
+        lease_ms: Callable[[], int] = _lease_ms,
+        boot: str | None = None,
+    ) -> None:
+        self._wall_ms = wall_ms
+        self._lease_ms = lease_ms
+        self.boot = boot if boot is not None else boot_id()
+        self._distance: int | None = None
+
+    def now(self) -> Now:
+        """Return both clocks; expiry is paused while their distance is not the confirmed one."""
+        wall, lease = self._wall_ms(), self._lease_ms()
+        if self._distance is None:
+            self._distance = wall - lease
+        paused = abs(wall - lease - self._distance) > MAX_JUMP_MS
+        return Now(wall, lease, self.boot, paused)
+
+    def expect(self, boot: str, distance: int) -> None:
+        """Take over the distance that was confirmed in the same boot."""
+        if boot == self.boot:
+            self._distance = distance
+
+    def confirm(self) -> int:
+        """Accept the present wall time; returns the new distance, to be kept."""
+        self._distance = self._wall_ms() - self._lease_ms()
+        return self._distance

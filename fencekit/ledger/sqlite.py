@@ -1,0 +1,364 @@
+"""`sqlite:`: one file for all processes of a user on a machine; the default ledger.
+
+WAL mode with `synchronous=FULL`: a transaction is on disk before anybody hears of it. Every batch
+of waiting commands is one immediate transaction, inside which the records are read, the rules run,
+and what they wrote goes back; so processes see each other's decisions one after another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import orjson
+
+from fencekit.core.decide import decide
+from fencekit.core.draft import Event, NotLoaded, View, Writes
+from fencekit.core.errors import LedgerDamaged, LedgerError, LedgerUnavailable
+from fencekit.core.messages import Answer, Command
+from fencekit.core.situation import as_of
+from fencekit.core.state import (
+    Absent,
+    DomainHead,
+    Holder,
+    InFlight,
+    IntentKey,
+    IntentRecord,
+    Liveness,
+    Now,
+    Unknown,
+)
+from fencekit.core.sweep import sweep
+from fencekit.ledger import codec, crash
+from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown
+from fencekit.ledger.batch import GroupCommit
+from fencekit.ledger.clocks import Clocks
+from fencekit.ledger.holders import HolderLocks
+from fencekit.ledger.location import Location, locate, make_private
+from fencekit.ledger.sealing import check_record
+from fencekit.ledger.sqlite_file import BUSY_SECONDS, connect, key_of, translated
+from fencekit.ledger.sqlite_tables import ReadingView, Tables, checked_intent, transaction
+
+SWEEP_ROWS = 500
+
+
+class SqliteLedger:
+    """A ledger in one SQLite file; open it once a process, share it between threads."""
+
+    def __init__(
+        self, location: Location, clocks: Clocks | None = None, busy: float = BUSY_SECONDS
+    ) -> None:
+        self.url = f"sqlite:{location.path}"
+        self._location = location
+        self._path = location.path
+        self._busy = busy
+        self._clocks = clocks if clocks is not None else Clocks()
+        self._counted: dict[str, int] = {}
+        make_private(location)
+        self._start()
+
+    def _start(self) -> None:
+        """Open the file as a holder of its own: at first, and again in a forked child."""
+        self._pid = os.getpid()
+        self._process = secrets.token_hex(16)
+        self.holder = Holder("process", self._process)
+        self._locks = HolderLocks(self._path.with_name(self._path.name + ".holders"), self._process)
+        self._group = GroupCommit(self._run)
+        self._side_lock = threading.Lock()
+        with translated(self._path):
+            self._db = connect(self._path, self._busy)
+            self._side = connect(self._path, self._busy)
+        self._tables = Tables(self._db)
+        info = os.stat(self._path)
+        self._inode = (info.st_dev, info.st_ino)
+        with translated(self._path), transaction(self._db) as begun:
+            self._register()
+            begun.commit()
+
+    def _register(self) -> None:
+        """Take the holder's lock, tidy up after the dead, agree on the clock."""
+        self._locks.take()
+        rows = self._db.execute("SELECT record FROM intents WHERE due = 0").fetchall()
+        held = (codec.decode_intent(row[0]).state for row in rows)
+        needed = {s.holder.process for s in held if isinstance(s, InFlight | Unknown)}
+        counted = [r[0] for r in self._db.execute("SELECT process FROM counters")]
+        for process in counted:
+            if process and self._locks.liveness(process) is not Liveness.ALIVE:
+                self._fold_counters(process)
+        self._locks.remove_dead(frozenset(needed))
+        row = self._db.execute("SELECT value FROM meta WHERE name = 'clock'").fetchone()
+        if row is not None:
+            boot, distance = orjson.loads(row[0])
+            self._clocks.expect(boot, distance)
+        now = self._clocks.now()
+        if row is None or orjson.loads(row[0])[0] != now.boot:
+            self._keep_clock(now.wall_ms - now.lease_ms)
+
+    def _keep_clock(self, distance: int) -> None:
+        value = orjson.dumps([self._clocks.boot, distance]).decode()
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (value,))
+
+    # --- asking ------------------------------------------------------------------------------
+
+    def now(self) -> Now:
+        """Return the machine's clocks."""
+        return self._clocks.now()
+
+    def call(self, command: Command) -> Answer:
+        """Decide one command; this thread writes if no other does."""
+        self._after_fork()
+        return self._group.call(command)
+
+    def submit(self, command: Command) -> Future[Answer]:
+        """Decide one command in the ledger's thread."""
+        self._after_fork()
+        return self._group.submit(command)
+
+    def enqueue(self, command: Command, done: Callback) -> None:
+        """Decide one command in the ledger's thread and call back there."""
+        self._after_fork()
+        self._group.enqueue(command, done)
+
+    def _after_fork(self) -> None:
+        if os.getpid() != self._pid:
+            # The parent's connections and locks are not ours to close; they are left alone.
+            _LEFT_ALONE.extend((self._db, self._side, self._group))
+            self._locks.forget_after_fork()
+            self._counted = {}
+            self._start()
+
+    # --- one batch ---------------------------------------------------------------------------
+
+    def _run(self, commands: Sequence[Command]) -> list[Outcome]:
+        with translated(self._path):
+            self._check_place()
+            with transaction(self._db) as begun:
+                crash.point("begun")
+                view = ReadingView(self._tables, self._locks)
+                now = self._clocks.now()
+                writes, audit = Writes(), []
+                answers: list[Outcome] = []
+                for command in commands:
+                    try:
+                        decision = self._decide(view, command, now)
+                    except LedgerError as damaged:
+                        # One unreadable record stops its own intent, not its neighbours'.
+                        answers.append(damaged)
+                        continue
+                    answers.append(decision.answer)
+                    if decision.writes:
+                        view.apply(decision.writes)
+                        writes.intents.update(decision.writes.intents)
+                        writes.domains.update(decision.writes.domains)
+                        writes.floor = decision.writes.floor or writes.floor
+                        audit.extend(decision.audit)
+                crash.point("decided")
+                if writes:
+                    self._tables.write(writes, audit)
+                    crash.point("written")
+                    begun.commit()
+                    crash.point("synced")
+        return answers
+
+    def _decide(self, view: View, command: Command, now: Now) -> Any:
+        while True:
+            try:
+                return decide(view, command, now)
+            except NotLoaded:
+                # Intents and domains load themselves; only the floor is asked for.
+                view.floor = self._tables.floor()
+
+    def _check_place(self) -> None:
+        """Refuse to go on with a file that somebody removed or replaced under us."""
+        try:
+            info = os.stat(self._path)
+        except OSError:
+            raise LedgerUnavailable(
+                f"the ledger {self._path} is gone: put it back and restart, or start a new one "
+                "only if no effect can be outstanding"
+            ) from None
+        if (info.st_dev, info.st_ino) != self._inode:
+            raise LedgerUnavailable(
+                f"the ledger {self._path} was replaced by another file: restart to use that one"
+            )
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def intents(self) -> Iterator[Shown]:
+        """Yield every intent that is not absent: the open ones first."""
+        now = self.now()
+        after = (-1, -1)
+        while True:
+            with self._reading() as db:
+                rows = db.execute(
+                    "SELECT due, rowid, key, record, sum FROM intents WHERE (due, rowid) > (?, ?) "
+                    "ORDER BY due, rowid LIMIT 500",
+                    after,
+                ).fetchall()
+            if not rows:
+                return
+            after = (rows[-1][0], rows[-1][1])
+            for _, _, text, record, checksum in rows:
+                key = key_of(text)
+                found = checked_intent(key, record, checksum)
+                alive = self._shown_liveness(found)
+                seen = as_of(found, now, alive)
+                if not isinstance(seen.state, Absent):
+                    yield Shown(key, seen, alive)
+
+    def _shown_liveness(self, record: IntentRecord) -> Liveness:
+        state = record.state
+        if not isinstance(state, InFlight | Unknown) or state.holder.kind != "process":
+            return Liveness.CANNOT_TELL
+        with self._side_lock, translated(self._path), transaction(self._side):
+            return self._locks.liveness(state.holder.process)
+
+    def domains(self) -> Iterator[tuple[str, DomainHead]]:
+        """Yield every domain."""
+        with self._reading() as db:
+            heads = Tables(db).domains()
+        yield from heads
+
+    def audit(self, after: int = 0) -> Iterator[tuple[int, Event]]:
+        """Yield the audit lines after number `after`."""
+        while True:
+            with self._reading() as db:
+                rows = db.execute(
+                    "SELECT n, line FROM audit WHERE n > ? ORDER BY n LIMIT 500", (after,)
+                ).fetchall()
+            if not rows:
+                return
+            for number, line in rows:
+                yield number, orjson.loads(line)
+            after = rows[-1][0]
+
+    def peek(self, key: IntentKey) -> int:
+        """Return the revision of an intent's record."""
+        with self._reading() as db:
+            record = Tables(db).intent(key)
+        return 0 if record is None else record.revision
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        self._after_fork()
+        with self._side_lock, translated(self._path):
+            yield self._side
+
+    # --- keeping -----------------------------------------------------------------------------
+
+    def sweep(self) -> int:
+        """Delete what has expired, in small transactions, and give the space back."""
+        now, changed = self.now(), 0
+        if now.expiry_paused:
+            return 0
+        while True:
+            with self._reading() as db, transaction(db) as begun:
+                rows = db.execute(
+                    "SELECT key, record, sum FROM intents WHERE due > 0 AND due <= ? LIMIT ?",
+                    (now.wall_ms, SWEEP_ROWS),
+                ).fetchall()
+                for text, stored, checksum in rows:
+                    key = key_of(text)
+                    record = checked_intent(key, stored, checksum)
+                    Tables(db).write_intent(key, sweep(record, now))
+                begun.commit()
+                changed += len(rows)
+                db.execute("PRAGMA incremental_vacuum(1000)").fetchall()
+            if len(rows) < SWEEP_ROWS:
+                break
+        with self._reading() as db:
+            db.execute("PRAGMA incremental_vacuum").fetchall()
+        return changed
+
+    def confirm_clock(self) -> None:
+        """Accept the present wall time after a jump: expiry goes on."""
+        with self._reading() as db, transaction(db) as begun:
+            distance = self._clocks.confirm()
+            value = orjson.dumps([self._clocks.boot, distance]).decode()
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (value,))
+            begun.commit()
+
+    def verify(self) -> Iterator[Problem]:
+        """Check pages, checksums, and every recorded certificate."""
+        with self._reading() as db:
+            for (line,) in db.execute("PRAGMA quick_check(20)").fetchall():
+                if line != "ok":
+                    yield Problem(str(self._path), line)
+            rows = db.execute("SELECT key, record, sum FROM intents").fetchall()
+        for text, stored, checksum in rows:
+            key = key_of(text)
+            where = f"intent {key.intent!r}"
+            try:
+                record = checked_intent(key, stored, checksum)
+            except LedgerDamaged as damage:
+                yield Problem(where, str(damage))
+            else:
+                yield from check_record(key, record)
+
+    def describe(self) -> Description:
+        """Say what this ledger is and what its answers rest on."""
+        size = sum(
+            os.path.getsize(f"{self._path}{suffix}")
+            for suffix in ("", "-wal")
+            if os.path.exists(f"{self._path}{suffix}")
+        )
+        details = {"bytes": size, "expiry_paused": self.now().expiry_paused}
+        return Description("sqlite", str(self._path), "synced before every answer", details)
+
+    def save_counters(self, counters: dict[str, int]) -> None:
+        """Replace this process's counters."""
+        with self._reading() as db, transaction(db) as begun:
+            db.execute(
+                "INSERT OR REPLACE INTO counters VALUES (?, ?)",
+                (self._process, orjson.dumps(counters).decode()),
+            )
+            begun.commit()
+
+    def counters(self) -> dict[str, int]:
+        """Return the sum over all processes, the ended ones included."""
+        with self._reading() as db:
+            rows = db.execute("SELECT counts FROM counters").fetchall()
+        total: dict[str, int] = {}
+        for (text,) in rows:
+            for name, count in orjson.loads(text).items():
+                total[name] = total.get(name, 0) + count
+        return total
+
+    def _fold_counters(self, process: str) -> None:
+        """Add the counters of an ended process to those of all ended ones."""
+        rows = self._db.execute(
+            "SELECT counts FROM counters WHERE process IN ('', ?)", (process,)
+        ).fetchall()
+        total: dict[str, int] = {}
+        for (text,) in rows:
+            for name, count in orjson.loads(text).items():
+                total[name] = total.get(name, 0) + count
+        self._db.execute("DELETE FROM counters WHERE process = ?", (process,))
+        self._db.execute(
+            "INSERT OR REPLACE INTO counters VALUES ('', ?)", (orjson.dumps(total).decode(),)
+        )
+
+    def close(self) -> None:
+        """Answer what waits, drop the holder's lock, close the file."""
+        if os.getpid() != self._pid:
+            return
+        self._group.close()
+        self._locks.release()
+        with self._side_lock, contextlib.suppress(sqlite3.Error):
+            self._side.close()
+            self._db.close()
+
+
+# What a forked child inherited and must neither use nor close.
+_LEFT_ALONE: list[object] = []
+
+
+def open_url(url: str) -> SqliteLedger:
+    """Open the ledger of a `sqlite:` URL or a path; without a path, the user's own."""
+    return SqliteLedger(locate(url, "sqlite", "ledger.db"))
