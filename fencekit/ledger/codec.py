@@ -59,8 +59,8 @@ def encode_intent(record: IntentRecord) -> bytes:
     )
 
 
-def decode_intent(text: bytes | str) -> IntentRecord:
-    """Read what `encode_intent` wrote."""
+def decode_intent(text: bytes | str | list[Json]) -> IntentRecord:
+    """Read what `encode_intent` wrote, as text or parsed."""
     return _read(text, _intent_of)
 
 
@@ -79,7 +79,7 @@ def encode_domain(head: DomainHead) -> bytes:
     )
 
 
-def decode_domain(text: bytes | str) -> DomainHead:
+def decode_domain(text: bytes | str | list[Json]) -> DomainHead:
     """Read what `encode_domain` wrote."""
     return _read(text, _domain_of)
 
@@ -91,7 +91,7 @@ def encode_floor(floor: Floor) -> bytes:
     )
 
 
-def decode_floor(text: bytes | str) -> Floor:
+def decode_floor(text: bytes | str | list[Json]) -> Floor:
     """Read what `encode_floor` wrote."""
     return _read(text, _floor_of)
 
@@ -137,9 +137,10 @@ _ERRORS: dict[str, Callable[..., FenceError]] = {
 }
 
 
-def _read(text: bytes | str, build: Callable[[Json], T]) -> T:
+def _read(text: bytes | str | list[Json], build: Callable[[Json], T]) -> T:
     try:
-        value = orjson.loads(text)
+        # A journal's line is parsed as a whole; its records come here as values.
+        value = orjson.loads(text) if isinstance(text, bytes | str) else text
         if value[0] != VERSION:
             raise LedgerDamaged(
                 f"a record has version {value[0]!r}, this fencekit reads {VERSION}: "

@@ -1,0 +1,73 @@
+"""The journal's file: locked by one process, written whole, synced; failures in a person's words."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from fencekit.core.errors import LedgerError, LedgerFull, LedgerLocked, LedgerUnavailable
+
+
+def sync(fd: int) -> None:
+    """Wait until the file's data is on disk."""
+    getattr(os, "fdatasync", os.fsync)(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+def sync_directory(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def take_lock(path: Path, ledger: Path) -> int:
+    with translated(ledger):
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            who = os.pread(fd, 20, 0).decode("ascii", "replace").strip() or "another process"
+            os.close(fd)
+            raise LedgerLocked(
+                f"the ledger {ledger} is held by process {who}, and a journal has one at a time: "
+                "end that process, or use the default ledger (sqlite:), which processes share"
+            ) from None
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    return fd
+
+
+def in_words(path: Path, problem: OSError) -> LedgerError:
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return LedgerFull(
+            f"no space is left for the ledger {path}: nothing was admitted; free some space and "
+            "try again"
+        )
+    if problem.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return LedgerFull(
+            f"the ledger {path} cannot be written: nothing was admitted; make it and its folder "
+            "writable"
+        )
+    return LedgerUnavailable(
+        f"the ledger {path} cannot be used ({problem.strerror or problem}): nothing was admitted; "
+        "look at its folder and its disk"
+    )
+
+
+@contextlib.contextmanager
+def translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise in_words(path, problem) from None
