@@ -1,4 +1,4 @@
-"""The journal's file: locked by one process, written whole, synced; failures in a person's words."""
+"""The journal's file: locked by one process, written whole, synced; failures said in words."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ def sync(fd: int) -> None:
 
 
 def write_all(fd: int, data: bytes) -> None:
+    """Write every byte, however few the system takes at a time."""
     left = memoryview(data)
     while left:
         left = left[os.write(fd, left) :]
 
 
 def sync_directory(directory: Path) -> None:
+    """Wait until the names in a directory are on disk."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -32,6 +34,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def take_lock(path: Path, ledger: Path) -> int:
+    """Lock a journal for this process. Raises `LedgerLocked` naming who holds it."""
     with translated(ledger):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -49,6 +52,7 @@ def take_lock(path: Path, ledger: Path) -> int:
 
 
 def in_words(path: Path, problem: OSError) -> LedgerError:
+    """Say what failed, where, and what to do."""
     if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return LedgerFull(
             f"no space is left for the ledger {path}: nothing was admitted; free some space and "
@@ -67,6 +71,7 @@ def in_words(path: Path, problem: OSError) -> LedgerError:
 
 @contextlib.contextmanager
 def translated(path: Path) -> Iterator[None]:
+    """Turn a failure of the system into one that says what to do."""
     try:
         yield
     except OSError as problem:

@@ -65,6 +65,7 @@ class _Holders(Mapping[IntentKey, Liveness]):
 
 
 def liveness_of(record: IntentRecord | None, process: str) -> Liveness:
+    """Tell whether a holder is alive: only this process can be."""
     state = None if record is None else record.state
     if not isinstance(state, InFlight | Unknown) or state.holder.kind != "process":
         return Liveness.CANNOT_TELL
