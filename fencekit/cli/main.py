@@ -16,6 +16,7 @@ from fencekit import __version__
 # name -> (module that holds `command`, one line for --help); modules are imported when used.
 COMMANDS: dict[str, tuple[str, str]] = {
     "probe": ("fencekit.cli.probe", "Ask one tool twice and count the effects."),
+    "serve": ("fencekit.cli.serve", "Serve the fence to agents, as an MCP server on stdio."),
     "scan": ("fencekit.cli.scan", "List the tools that could fire the same effect twice."),
     "hostile": ("fencekit.cli.hostile", "Serve a misbehaving server, or score a client on it."),
 }
@@ -56,11 +57,23 @@ class LazyGroup(click.Group):
 
 @click.group(
     cls=LazyGroup,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="fencekit")
-def cli() -> None:
-    """Retry safety for MCP tool calls: find double-fires, fence them, publish the evidence."""
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Retry safety for MCP tool calls: find double-fires, fence them, publish the evidence.
+
+    Without a command: help on a terminal; on a pipe, `fencekit serve`.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    if sys.stdin is None or sys.stdin.isatty():
+        click.echo(ctx.get_help())
+        return
+    serve = ctx.command.get_command(ctx, "serve")  # type: ignore[attr-defined] # a group
+    ctx.exit(serve.main([], f"{ctx.info_name} serve", standalone_mode=False))
 
 
 def main(argv: list[str] | None = None) -> None:
