@@ -38,7 +38,8 @@ def lease_option(function: F) -> F:
         envvar="FENCEKIT_LEASE_SECS",
         default=FenceConfig().lease,
         show_default=True,
-        help="Seconds for which an attempt is believed without a heartbeat (FENCEKIT_LEASE_SECS).",
+        show_envvar=True,
+        help="Seconds for which an attempt is believed without a heartbeat.",
     )(function)
 
 
@@ -50,7 +51,8 @@ def result_ttl_option(function: F) -> F:
         envvar="FENCEKIT_RESULT_TTL_SECS",
         default=FenceConfig().result_ttl,
         show_default=True,
-        help="Seconds for which a duplicate gets the result (FENCEKIT_RESULT_TTL_SECS).",
+        show_envvar=True,
+        help="Seconds for which a duplicate gets the result.",
     )(function)
 
 

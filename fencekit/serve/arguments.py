@@ -14,10 +14,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from fencekit.core.errors import InvalidRequest
-from fencekit.serve.schemas import Schema
-
-# The one property that may hold any JSON: a text that looks like JSON is still a text.
-_VERBATIM = "result"
+from fencekit.serve.schemas import VERBATIM, Schema
 
 _CONTAINERS = {"object": dict, "array": list}
 
@@ -29,11 +26,12 @@ def read_arguments(schema: Schema, arguments: Mapping[str, Any] | None) -> dict[
     """Return the arguments as the schema wants them. Raises `InvalidRequest` naming the place."""
     properties = schema["properties"]
     given = {
-        name: _unquoted(properties.get(name, {}), value) if name != _VERBATIM else value
+        name: value if name == VERBATIM else _unquoted(properties.get(name, {}), value)
         for name, value in (arguments or {}).items()
-        if value is not None or name == _VERBATIM
+        if value is not None or name == VERBATIM
     }
-    complaint = best_match(Draft202012Validator(schema).iter_errors(given))
+    judged = {**given, VERBATIM: {}} if VERBATIM in given else given
+    complaint = best_match(Draft202012Validator(schema).iter_errors(judged))
     if complaint is not None:
         where = complaint.json_path.removeprefix("$").removeprefix(".")
         what = complaint.message[:_MAX_COMPLAINT]

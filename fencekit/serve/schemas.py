@@ -14,7 +14,9 @@ from fencekit.core.request import MAX_NAME
 
 Schema = dict[str, Any]
 
-ANY_JSON: Final = ["object", "array", "string", "number", "boolean", "null"]
+VERBATIM: Final = "result"
+"""The one property that may hold any JSON, though the schema asks for an object: a list of types is
+what many clients cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +79,12 @@ _PREPARED: Final[Schema] = {
 
 _CERT: Final[Schema] = {
     "type": "object",
-    "description": "The certificate of the effect; `hash` is the SHA-256 of its other fields.",
+    "description": "The certificate of the effect: its fields with the `result`, and their hash.",
+    # Only what is never null: a nullable property needs a list of types.
     "properties": {
         "intent": {"type": "string"},
-        "parent": {"type": ["string", "null"]},
-        "domain": {"type": ["string", "null"]},
-        "seq": {"type": ["integer", "null"]},
         "tool": {"type": "string"},
         "args": {"type": "object"},
-        "result": {"type": ANY_JSON, "description": "The recorded result."},
         "vector_clock": {"type": "object"},
         "read_set": {"type": "array", "items": {"type": "object"}},
         "agent": {"type": "string"},
@@ -153,9 +152,12 @@ COMMIT: Final = ToolSpec(
     _object(
         {
             "prepared": _PREPARED,
-            "result": {"type": ANY_JSON, "description": "What the effect returned: any JSON."},
+            VERBATIM: {
+                "type": "object",
+                "description": "What the effect returned. Any other JSON is kept as well.",
+            },
         },
-        ["prepared", "result"],
+        ["prepared", VERBATIM],
     ),
     _object({"status": _status("committed"), "cert": _CERT}, ["status", "cert"]),
     idempotent=True,
