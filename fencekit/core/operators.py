@@ -34,7 +34,8 @@ def clear(draft: Draft, command: Clear, record: IntentRecord) -> Decision:
                 return draft.done(Moved(key.intent))
             if unknown.reported is not None:
                 return draft.done(ResultReported(key.intent))
-            if draft.liveness(key) is Liveness.ALIVE and not command.even_if_alive:
+            alive = unknown.holder.kind == "process" and draft.liveness(key) is Liveness.ALIVE
+            if alive and not command.even_if_alive:
                 return draft.done(HolderAlive(key.intent))
             draft.note("cleared", unknown.ticket, operator=command.operator, note=command.note)
             record, still_unknown = free(draft, record, unknown.ticket, "cleared")

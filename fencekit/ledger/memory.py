@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
@@ -25,6 +24,7 @@ from fencekit.core.state import (
 from fencekit.core.sweep import sweep
 from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown
 from fencekit.ledger.batch import GroupCommit
+from fencekit.ledger.clocks import Clocks
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -55,7 +55,8 @@ class MemoryLedger:
 
     url = "memory:"
 
-    def __init__(self) -> None:
+    def __init__(self, clocks: Clocks | None = None) -> None:
+        self._clocks = clocks if clocks is not None else Clocks()
         self.holder = Holder("process", "this process")
         self._lock = threading.Lock()
         self._intents: Everything[IntentKey, IntentRecord] = Everything()
@@ -67,7 +68,7 @@ class MemoryLedger:
 
     def now(self) -> Now:
         """Return the clocks of this process."""
-        return Now(time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000)
+        return self._clocks.now()
 
     def call(self, command: Command) -> Answer:
         """Decide one command."""
