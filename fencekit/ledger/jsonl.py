@@ -279,7 +279,7 @@ class JsonlLedger:
 
     def describe(self) -> Description:
         """Say what this ledger is and what its answers rest on."""
-        details = {"bytes": self._end, "lines": self._journal.number}
+        details = {"bytes": self._end, "lines": self._writer.number}
         return Description("jsonl", str(self._path), "synced before every answer", details)
 
     # --- keeping -----------------------------------------------------------------------------
@@ -377,7 +377,7 @@ class JsonlLedger:
         if os.getpid() != self._pid or self._lock_fd < 0:
             return
         self._group.close()
-        if self._broken is None and self._journal.number:
+        if self._broken is None and self._writer.number:
             with contextlib.suppress(OSError, LedgerError):
                 self._append(self._writer.line(self.now().wall_ms, self._synced, Writes(), []))
         os.close(self._fd)

@@ -67,7 +67,6 @@ class SqliteLedger:
         """Open the file as a holder of its own: at first, and again in a forked child."""
         self._pid = os.getpid()
         self._process = secrets.token_hex(16)
-        self.holder = Holder("process", self._process)
         self._locks = HolderLocks(self._path.with_name(self._path.name + ".holders"), self._process)
         self._group = GroupCommit(self._run)
         self._side_lock = threading.Lock()
@@ -105,6 +104,12 @@ class SqliteLedger:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (value,))
 
     # --- asking ------------------------------------------------------------------------------
+
+    @property
+    def holder(self) -> Holder:
+        """The identity of this process; a forked child is another."""
+        self._after_fork()
+        return Holder("process", self._process)
 
     def now(self) -> Now:
         """Return the machine's clocks."""
@@ -269,11 +274,11 @@ class SqliteLedger:
                     Tables(db).write_intent(key, sweep(record, now))
                 begun.commit()
                 changed += len(rows)
-                db.execute("PRAGMA incremental_vacuum(1000)").fetchall()
+                db.executescript("PRAGMA incremental_vacuum(1000)")
             if len(rows) < SWEEP_ROWS:
                 break
         with self._reading() as db:
-            db.execute("PRAGMA incremental_vacuum").fetchall()
+            db.executescript("PRAGMA incremental_vacuum")
         return changed
 
     def confirm_clock(self) -> None:

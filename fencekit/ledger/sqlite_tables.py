@@ -184,5 +184,5 @@ def _checked_domain(name: str, text: bytes, checksum: int) -> DomainHead:
 
 
 def _check(what: str, text: bytes, checksum: int) -> None:
-    if zlib.crc32(text) != checksum:
+    if not isinstance(text, bytes) or zlib.crc32(text) != checksum:
         raise LedgerDamaged(f"{what} is damaged in the ledger: run `fencekit ledger verify`")
