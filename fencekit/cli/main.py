@@ -17,6 +17,8 @@ from fencekit import __version__
 COMMANDS: dict[str, tuple[str, str]] = {
     "probe": ("fencekit.cli.probe", "Ask one tool twice and count the effects."),
     "serve": ("fencekit.cli.serve", "Serve the fence to agents, as an MCP server on stdio."),
+    "storm": ("fencekit.cli.storm", "Let a thousand callers make one charge: it runs once."),
+    "turf-war": ("fencekit.cli.turf_war", "Let three agents act on one cluster: one is admitted."),
     "scan": ("fencekit.cli.scan", "List the tools that could fire the same effect twice."),
     "hostile": ("fencekit.cli.hostile", "Serve a misbehaving server, or score a client on it."),
 }
