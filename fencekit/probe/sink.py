@@ -116,9 +116,7 @@ class Sink:
         self._inside = 0
         self._faults = 0
         self._let_go = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-        self._server.daemon_threads = True
-        self._server.request_queue_size = 1024
+        self._server = _Listener(("127.0.0.1", 0), _Handler)
         self._server.sink = self  # type: ignore[attr-defined]
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
@@ -246,6 +244,11 @@ def _key_of(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
                 if isinstance(value := parsed.get(name), str) and value:
                     return name, value
     return "", ""
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 1024  # hundreds of twins may connect at one instant
 
 
 class _Handler(BaseHTTPRequestHandler):
