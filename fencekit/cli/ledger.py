@@ -1,0 +1,230 @@
+"""`fencekit ledger`: look at what is remembered, and decide what only a person can."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import click
+
+from fencekit.cli import ledger_view
+from fencekit.cli.fencing import UNUSABLE, ledger_option, opened
+from fencekit.core.errors import FenceError, LedgerError
+from fencekit.core.stats import FenceStats
+from fencekit.fence import Fence
+from fencekit.ledger.base import Shown
+from fencekit.report.escape import terminal
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+with_ledger = ledger_option("the SQLite ledger in the user's state directory")
+principal_option = click.option("--principal", help="Whose intent, where several share a name.")
+
+
+@click.group()
+def command() -> None:
+    """Look at a ledger, and decide what only a person can.
+
+    An intent whose outcome is unknown stays fenced until somebody finds out what happened and says
+    so: `settle` (it did happen) or `clear` (it did not, and cannot any more).
+    """
+
+
+@contextmanager
+def _fence(url: str | None) -> Iterator[Fence]:
+    fence = opened(lambda: Fence.open(url))
+    try:
+        yield fence
+    except LedgerError as problem:
+        click.echo(f"fencekit: {problem}", err=True)
+        sys.exit(UNUSABLE)
+    except FenceError as problem:
+        click.echo(f"fencekit: {terminal(problem, limit=400)}", err=True)
+        sys.exit(2)
+    finally:
+        fence.close()
+
+
+def _print_json(value: Any) -> None:
+    click.echo(json.dumps(value, ensure_ascii=True, indent=2))
+
+
+@command.command("list")
+@with_ledger
+@json_option
+@click.option(
+    "--state", type=click.Choice(ledger_view.STATES), multiple=True, help="Only these states."
+)
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
+def list_(ledger: str | None, as_json: bool, state: tuple[str, ...], limit: int) -> None:
+    """List intents: what has no outcome first."""
+    with _fence(ledger) as fence:
+        now, more = fence.ledger.now(), False
+        rows: list[dict[str, Any]] = []
+        for shown in fence.intents():
+            if state and ledger_view.state_name(shown.record.state) not in state:
+                continue
+            if len(rows) == limit:
+                more = True
+                break
+            rows.append(ledger_view.summary(shown, now))
+        if as_json:
+            _print_json({"intents": rows, "truncated": more})
+            return
+        if not rows:
+            click.echo("nothing is recorded", err=True)
+            return
+        _table(rows)
+        if more:
+            click.echo(f"… and more: --limit {limit} was reached", err=True)
+
+
+def _table(rows: list[dict[str, Any]]) -> None:
+    """Print rows in columns that fit 80 characters, the intent last and whole."""
+    click.echo(f"{'STATE':<10} {'AGE':>7}  {'HOLDER':<22}  INTENT")
+    for row in rows:
+        words = f"{row['state']:<10} {ledger_view.age(row['age_s']):>7}  {row['holder']:<22}"
+        who = f"  [{terminal(row['principal'], limit=16)}]" if row["principal"] else ""
+        click.echo(f"{words}  {terminal(row['intent'], limit=200)}{who}")
+
+
+@command.command()
+@click.argument("intent")
+@principal_option
+@with_ledger
+@json_option
+def show(intent: str, principal: str | None, ledger: str | None, as_json: bool) -> None:
+    """Show all that is recorded of one intent, with the ticket and revision to judge by."""
+    with _fence(ledger) as fence:
+        shown = _one(fence, intent, principal)
+        whole = ledger_view.detail(shown, fence.ledger.now())
+        if as_json:
+            _print_json(whole)
+        else:
+            _fields(whole)
+
+
+def _one(fence: Fence, intent: str, principal: str | None) -> Shown:
+    found = ledger_view.find(list(fence.intents()), intent, principal)
+    if len(found) > 1:
+        names = ", ".join(repr(terminal(one.key.principal, limit=60)) for one in found)
+        raise click.UsageError(f"several principals have this intent: say --principal, of {names}")
+    if not found:
+        click.echo(
+            f"fencekit: nothing is recorded for {terminal(intent)!r}; look with `fencekit ledger "
+            "list`",
+            err=True,
+        )
+        sys.exit(2)
+    return found[0]
+
+
+def _fields(whole: dict[str, Any]) -> None:
+    for name, value in whole.items():
+        if value in ("", None, [], {}):
+            continue
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        click.echo(f"{name.replace('_', ' '):<13} {terminal(text, limit=2000)}")
+
+
+@command.command()
+@with_ledger
+@json_option
+def stats(ledger: str | None, as_json: bool) -> None:
+    """Add up what all processes counted, and say what the ledger rests on."""
+    with _fence(ledger) as fence:
+        described = fence.ledger.describe()
+        total = FenceStats.from_counters(fence.ledger.counters())
+        if as_json:
+            _print_json(
+                {
+                    "kind": described.kind,
+                    "where": described.where,
+                    "durability": described.durability,
+                    **described.details,
+                    "stats": total.to_json(),
+                }
+            )
+            return
+        click.echo(f"ledger      {terminal(described.where, limit=400)} ({described.kind})")
+        click.echo(f"durability  {described.durability}")
+        for name, value in described.details.items():
+            click.echo(f"{name.replace('_', ' '):<11} {value}")
+        click.echo(total.line().replace("since boot", "all processes"))
+
+
+@command.command()
+@with_ledger
+@click.option("--follow", is_flag=True, help="Go on with new lines until interrupted.")
+@click.option("--after", type=click.IntRange(0), default=0, help="Only lines after this number.")
+def log(ledger: str | None, follow: bool, after: int) -> None:
+    """Print the audit as JSON lines: every admission, outcome and operator's act."""
+    import threading
+
+    with _fence(ledger) as fence:
+        waiting = threading.Event()
+        while True:
+            for number, event in fence.ledger.audit(after):
+                click.echo(json.dumps({"n": number, **event}, ensure_ascii=True))
+                after = number
+            if not follow:
+                return
+            sys.stdout.flush()
+            waiting.wait(0.25)
+
+
+@command.command()
+@with_ledger
+@json_option
+def verify(ledger: str | None, as_json: bool) -> None:
+    """Recompute every checksum and certificate, and walk the parent chains.
+
+    Exit: 0 all is sound, 1 something is wrong, 3 the ledger is unusable.
+    """
+    from fencekit.ledger.chains import check_chains
+
+    with _fence(ledger) as fence:
+        problems = list(fence.ledger.verify())
+        # A damaged record is among the problems already; its chain cannot be walked then.
+        with suppress(LedgerError):
+            problems += check_chains(fence.intents())
+        if as_json:
+            _print_json([{"where": p.where, "what": p.what} for p in problems])
+        for problem in [] if as_json else problems:
+            click.echo(f"{terminal(problem.where)}: {terminal(problem.what, limit=400)}")
+        if not as_json and not problems:
+            click.echo("every checksum, certificate and chain holds")
+    sys.exit(1 if problems else 0)
+
+
+@command.command()
+@with_ledger
+def sweep(ledger: str | None) -> None:
+    """Delete what has expired and give the space back; nobody can see the difference."""
+    with _fence(ledger) as fence:
+        click.echo(f"{fence.sweep()} intents swept")
+
+
+@command.command()
+@with_ledger
+def compact(ledger: str | None) -> None:
+    """Rewrite a journal to what is live; other ledgers give their space back by `sweep`."""
+    with _fence(ledger) as fence:
+        rewrite = getattr(fence.ledger, "compact", None)
+        if rewrite is None:
+            click.echo(f"{fence.sweep()} intents swept (only a journal can be compacted)")
+        else:
+            rewrite()
+            click.echo("compacted")
+
+
+def _register_operators() -> None:
+    from fencekit.cli.ledger_operators import OPERATORS
+
+    for one in OPERATORS:
+        command.add_command(one)
+
+
+_register_operators()

@@ -1,0 +1,166 @@
+"""`fencekit ledger`: an operator sees what is recorded and judges exactly what was seen."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from fencekit import Fence
+from fencekit.cli.main import cli
+
+HOSTILE = "pay\x1b[31m\u202e[bold]\n"
+
+
+@pytest.fixture(params=["sqlite", "jsonl"])
+def url(request, tmp_path):
+    return f"{request.param}:{tmp_path / 'ledger'}"
+
+
+@pytest.fixture
+def filled(url):
+    """One done, one unknown, one in flight; one whose name would steer a terminal."""
+    with Fence.open(url) as fence:
+        done = fence.prepare("done", "charge", {"n": 1}, domain="d").ticket
+        cert = fence.commit(done, {"id": 7})
+        fence.commit(fence.prepare("child", "charge", parent=cert.hash).ticket)
+        fence.abort(fence.prepare("lost", "charge").ticket, "reset by peer")
+        fence.abort(fence.prepare(HOSTILE, "charge").ticket, HOSTILE)
+        fence.prepare("running", "charge")
+    return url
+
+
+def run(*args, code=0, **more):
+    result = CliRunner().invoke(cli, ["ledger", *args], **more)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_list_puts_what_has_no_outcome_first(filled):
+    rows = json.loads(run("list", "--json", "--ledger", filled).stdout)["intents"]
+
+    assert [r["state"] for r in rows].index("done") >= 3 or "sqlite" not in filled
+    assert {r["intent"] for r in rows} == {"done", "child", "lost", HOSTILE, "running"}
+    only = json.loads(run("list", "--json", "--state", "unknown", "--ledger", filled).stdout)
+    assert {r["intent"] for r in only["intents"]} == {"lost", HOSTILE}
+
+
+def test_hostile_names_stay_inert_at_80_columns(filled):
+    for command in (["list"], ["show", HOSTILE], ["log"]):
+        out = run(*command, "--ledger", filled).stdout
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+
+
+def test_show_gives_the_ticket_and_revision_to_judge_by(filled):
+    whole = json.loads(run("show", "lost", "--json", "--ledger", filled).stdout)
+
+    assert (whole["state"], whole["cause"], whole["reason"]) == (
+        "unknown",
+        "aborted",
+        "reset by peer",
+    )
+    assert whole["revision"] == 2
+    done = json.loads(run("show", "done", "--json", "--ledger", filled).stdout)
+    assert done["verifies"] is True
+    assert done["certificate"]["result"] == {"id": 7}
+
+
+def test_clear_frees_what_was_judged(filled):
+    out = run("clear", "lost", "--note", "asked the bank", "--yes", "--ledger", filled)
+    assert "happen twice" in out.stderr
+    with Fence.open(filled) as fence:
+        fence.prepare("lost", "charge")
+        event = next(e for _, e in fence.ledger.audit() if e["event"] == "cleared")
+    assert event["note"] == "asked the bank"
+    assert event["operator"]
+
+
+def test_settle_records_the_result(filled):
+    run("settle", "lost", "--result", '{"id": 9}', "--note", "found", "--yes", "--ledger", filled)
+    with Fence.open(filled) as fence:
+        assert fence.prepare("lost", "charge").result == {"id": 9}
+
+
+def test_forget_lets_it_run_again(filled):
+    run("forget", "done", "--note", "refunded", "--yes", "--ledger", filled)
+    with Fence.open(filled) as fence:
+        assert fence.prepare("done", "charge", {"n": 1}, domain="d").ticket.generation == 2
+
+
+def test_a_state_that_moved_since_it_was_judged_is_refused(filled):
+    whole = json.loads(run("show", "lost", "--json", "--ledger", filled).stdout)
+    judged = ["--ticket", whole["ticket"], "--revision", str(whole["revision"])]
+    with Fence.open(filled) as fence:
+        fence.settle("lost", whole["ticket"], whole["revision"], "ok", "somebody was faster")
+    out = run("clear", "lost", *judged, "--note", "x", "--ledger", filled, code=2)
+    assert "already done" in out.stderr
+
+
+def test_without_a_terminal_nothing_is_decided_unasked(filled):
+    assert "--yes" in run("clear", "lost", "--note", "x", "--ledger", filled, code=2).stderr
+    assert "--note" in run("clear", "lost", "--yes", "--ledger", filled, code=2).stderr
+
+
+def test_a_running_attempt_cannot_be_judged(filled):
+    out = run("clear", "running", "--note", "x", "--yes", "--ledger", filled, code=2)
+    assert "still in flight" in out.stderr
+
+
+def test_an_intent_of_several_principals_must_be_named(url):
+    from fencekit import FenceConfig
+
+    for who in ("a", "b"):
+        with Fence.open(url, FenceConfig(principal=who)) as fence:
+            fence.abort(fence.prepare("x", "t").ticket, "?")
+    assert "--principal" in run("show", "x", "--ledger", url, code=2).stderr
+    run("clear", "x", "--principal", "b", "--note", "n", "--yes", "--ledger", url)
+    rows = json.loads(run("list", "--json", "--ledger", url).stdout)["intents"]
+    assert [r["principal"] for r in rows] == ["a"]
+
+
+def test_stats_add_up_all_processes(filled):
+    stats = json.loads(run("stats", "--json", "--ledger", filled).stdout)
+
+    assert stats["stats"]["admitted"] == 5
+    assert "all processes: admitted=5" in run("stats", "--ledger", filled).stdout
+
+
+def test_log_is_the_audit_as_json_lines(filled):
+    lines = [json.loads(line) for line in run("log", "--ledger", filled).stdout.splitlines()]
+
+    assert [line["event"] for line in lines][:3] == ["admitted", "committed", "admitted"]
+    later = run("log", "--after", "3", "--ledger", filled).stdout.splitlines()
+    assert [json.loads(line)["n"] for line in later] == list(range(4, len(lines) + 1))
+
+
+def test_verify_finds_missing_and_forked_parents(filled):
+    assert "holds" in run("verify", "--ledger", filled).stdout
+    with Fence.open(filled) as fence:
+        cert = fence.prepare("done", "charge", {"n": 1}, domain="d").cert
+        fence.commit(fence.prepare("second child", "charge", parent=cert.hash).ticket)
+        fence.commit(fence.prepare("orphan", "charge", parent="f" * 64).ticket)
+    problems = json.loads(run("verify", "--json", "--ledger", filled, code=1).stdout)
+
+    assert any("forks" in p["what"] for p in problems)
+    assert any("orphan" in p["where"] for p in problems)
+
+
+def test_an_unusable_ledger_exits_3(tmp_path):
+    (tmp_path / "l.db").write_bytes(b"x" * 5000)
+    out = run("list", "--ledger", str(tmp_path / "l.db"), code=3)
+    assert "damaged" in out.stderr
+    assert "Traceback" not in out.output
+
+
+def test_a_wrong_url_exits_2():
+    assert "memory:" in run("list", "--ledger", "mysql://x", code=2).stderr
+    assert "s3cret" not in run("list", "--ledger", "mysql://u:s3cret@h/x", code=2).output
+
+
+def test_sweep_and_compact(filled):
+    assert "swept" in run("sweep", "--ledger", filled).stdout
+    run("compact", "--ledger", filled)
+    with Fence.open(filled) as fence:
+        assert len(list(fence.intents())) == 5
