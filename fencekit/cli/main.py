@@ -16,6 +16,7 @@ from fencekit import __version__
 # name -> (module that holds `command`, one line for --help); modules are imported when used.
 COMMANDS: dict[str, tuple[str, str]] = {
     "probe": ("fencekit.cli.probe", "Ask one tool twice and count the effects."),
+    "demo": ("fencekit.cli.demo", "Watch one charge fire twelve times, then once."),
     "serve": ("fencekit.cli.serve", "Serve the fence to agents, as an MCP server on stdio."),
     "storm": ("fencekit.cli.storm", "Let a thousand callers make one charge: it runs once."),
     "turf-war": ("fencekit.cli.turf_war", "Let three agents act on one cluster: one is admitted."),
@@ -87,3 +88,7 @@ def main(argv: list[str] | None = None) -> None:
 def scan_main() -> None:
     """Run `fencekit scan` under its short name, `fencescan`."""
     main(["scan", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()
