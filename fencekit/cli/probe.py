@@ -153,6 +153,7 @@ def _run(options: dict[str, Any]) -> int:
             click.echo(f"{word} {one.way:<11} {one.counter:<8} {one.specimen:<7} {one.verdict}")
         return 0 if check.passed else 2
     plan = make_plan(options)
+    options["raw"] = None if options["compare"] is None else _earlier(options["compare"])
     lines = commands(options["command"])
     with Run(plan, say=_progress) as run:
         try:
@@ -223,8 +224,8 @@ def _write_files(run: Any, doc: dict[str, Any], options: dict[str, Any]) -> None
 
     try:
         if options["html"] is not None:
-            raw = _earlier(options["compare"]) if options["compare"] else None
-            options["html"].write_text(probe_html.render(doc, raw), encoding="utf-8")
+            page = probe_html.render(doc, options["raw"])
+            options["html"].write_text(page, encoding="utf-8")
             _progress(f"wrote {options['html']}")
         if options["emit_test"] is not None and not run.stopped:
             options["emit_test"].write_text(emit_test(run), encoding="utf-8")
