@@ -1,13 +1,15 @@
 """The entry point: finds the command, imports only its module, and turns errors into exit codes.
 
 Exit codes: 0 done; 1 the thing asked about was found; 2 usage, or the target could not be reached
-or read; 3 the ledger is unusable; 130 interrupted.
+or read; 3 the ledger is unusable; 70 a fault in fencekit itself; 130 interrupted.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from typing import NoReturn
 
 import click
 
@@ -80,9 +82,37 @@ def cli(ctx: click.Context) -> None:
     ctx.exit(serve.main([], f"{ctx.info_name} serve", standalone_mode=False))
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Run the command line and exit."""
-    cli.main(args=sys.argv[1:] if argv is None else argv, prog_name="fencekit")
+def main(argv: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit; what went wrong is told in a line or two, never as a trace."""
+    try:
+        code = cli.main(sys.argv[1:] if argv is None else argv, "fencekit", standalone_mode=False)
+    except click.ClickException as problem:
+        problem.show()
+        sys.exit(problem.exit_code)
+    except click.Abort:
+        click.echo("fencekit: interrupted", err=True)
+        sys.exit(130)
+    except Exception as problem:
+        if os.environ.get("FENCEKIT_TRACEBACK"):
+            raise
+        sys.exit(_tell(problem))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _tell(problem: Exception) -> int:
+    """Print an error that no command caught, and return its exit code."""
+    from fencekit.core.errors import FenceError, LedgerError
+
+    if isinstance(problem, FenceError):
+        click.echo(f"fencekit: {problem}", err=True)
+        return 3 if isinstance(problem, LedgerError) else 2
+    kind = type(problem).__name__
+    click.echo(
+        f"fencekit: a fault in fencekit itself: {kind}: {problem}\n"
+        "fencekit: please report it with what FENCEKIT_TRACEBACK=1 prints",
+        err=True,
+    )
+    return 70
 
 
 def scan_main() -> None:
