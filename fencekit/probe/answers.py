@@ -163,8 +163,9 @@ def normal(result: object) -> Any:
     blocks = [_block(block) for block in content] if isinstance(content, list) else []
     if structured is not None:
         if isinstance(structured, Mapping) and set(structured) == {"result"}:
-            structured = structured["result"]  # how SDKs wrap a plain value
-        items = structured if isinstance(structured, list) else []
+            structured = _parsed(structured["result"])  # how SDKs wrap a plain value
+        items = list(structured.values()) if isinstance(structured, Mapping) else []
+        items = structured if isinstance(structured, list) else items
         said = {text_of(structured), text_of(str(structured)), *map(text_of, items)}
         rest = [block for block in blocks if text_of(block) not in said]
         if not rest:
@@ -180,13 +181,20 @@ def normal(result: object) -> Any:
 def _block(block: object) -> Any:
     if not isinstance(block, Mapping):
         return block
-    if block.get("type") == "text" and isinstance(text := block.get("text"), str):
-        try:
-            parsed = json.loads(text)
-        except (ValueError, RecursionError):
-            return text
-        return parsed if isinstance(parsed, dict | list) else text
+    if block.get("type") == "text" and isinstance(block.get("text"), str):
+        return _parsed(block["text"])
     return {key: value for key, value in block.items() if key != "_meta"}
+
+
+def _parsed(text: object) -> Any:
+    """Return the object or list that a text holds as JSON, else the text itself."""
+    if not isinstance(text, str):
+        return text
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return parsed if isinstance(parsed, dict | list) else text
 
 
 def text_of(value: object) -> str:

@@ -66,13 +66,15 @@ def judge(evidence: Evidence, lens: Lens = PLAIN_LENS) -> Judgement:
     if best is not None and (best.effects or 0) > 1 and best.may_prove:
         return replace(base, verdict=Verdict.PROVEN, reason=best.reason)
     one = best is not None and best.name != ANSWERS and best.effects == 1
-    if best is not None and one and len(_answered(evidence)) > 1:
+    # Where nothing worked and nothing moved, this way showed nothing of its own.
+    idle = best is not None and not best.fresh and not _good(evidence)
+    if best is not None and one and len(_answered(evidence)) > 1 and not idle:
         if (doubt := _doubt(evidence, base)) is not None:
             return replace(base, reason=f"{best.reason}; but {doubt}")
         verdict = Verdict.ONE_EFFECT
         return replace(base, verdict=verdict, reason=best.reason, condition=best.condition)
-    if (idle := _nothing_ran(evidence)) is not None:
-        return replace(base, verdict=Verdict.NO_SURFACE, reason=idle, rests_on="")
+    if (why := _nothing_ran(evidence)) is not None:
+        return replace(base, verdict=Verdict.NO_SURFACE, reason=why, rests_on="")
     return replace(base, reason=_undecided(evidence, comparison, best))
 
 
@@ -90,6 +92,11 @@ def successes(calls: Iterable[Call]) -> list[Call]:
 
 def _answered(evidence: Evidence) -> list[Call]:
     return [call for call in evidence.calls if call.outcome in ANSWERED]
+
+
+def _good(evidence: Evidence) -> list[Call]:
+    good = (Outcome.OK, Outcome.DISCARDED)
+    return [call for call in evidence.calls if call.outcome in good]
 
 
 def _of(evidence: Evidence) -> str:
@@ -233,8 +240,7 @@ def _nothing_ran(evidence: Evidence) -> str | None:
         ages = [c.mark.age for c in evidence.calls if c.mark is not None and c.mark.age is not None]
         old = f", the oldest {max(ages):.0f} s old" if ages else ""
         return f"nothing executed now: all {len(kinds)} answers came from a fence's record{old}"
-    good = [c for c in evidence.calls if c.outcome in (Outcome.OK, Outcome.DISCARDED)]
-    if len(good) < 2:
+    if len(_good(evidence)) < 2:
         return f"fewer than two calls succeeded ({_of(evidence)})"
     return None
 

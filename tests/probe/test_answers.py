@@ -75,6 +75,8 @@ def test_text_that_repeats_the_structured_content_is_left_out():
     more = {**answer, "content": [{"type": "text", "text": "id 77"}]}
 
     assert normal(answer) == {"a": 1}
+    wrapped = {"structuredContent": {"result": '{"a": 1}'}, "content": answer["content"]}
+    assert normal(wrapped) == {"a": 1}
     assert normal(more) == {"a": 1, "content": ["id 77"]}
 
 

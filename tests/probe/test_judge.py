@@ -245,6 +245,14 @@ def test_replays_of_an_earlier_way_of_the_same_run_are_one_in_all():
     assert not judge(evidence).fresh
 
 
+def test_refusals_after_an_earlier_effect_show_nothing_of_their_own():
+    refused = tuple(Call(n, Outcome.TOOL_ERROR) for n in (1, 2))
+    evidence = twins(*refused, observation=seen(0), earlier_effects=1)
+
+    assert judge(evidence).verdict is NO
+    assert judge(replace(evidence, calls=(*calls(SAME), *refused))).verdict is ONE
+
+
 def test_a_counter_of_two_overrules_a_fence_that_says_one():
     evidence = twins(*marked(None, NOW), setting=Setting(fenced=True), observation=seen(2))
 
