@@ -32,6 +32,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.dev
+	$(PIP) -e '.[bench]'
 	for b in benchmarks/[a-z]*.py; do $(BIN)/python $$b || exit 1; done
 
 clean:

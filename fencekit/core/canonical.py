@@ -75,6 +75,11 @@ def canonical_bytes(value: Json) -> bytes:
             text.isascii() or not (_ASTRAL.search(text) and _HIGH_BMP.search(text))
         ):
             return text
+    elif type(value) is str:
+        try:
+            return orjson.dumps(value)
+        except TypeError:  # a lone surrogate: the exact path says where
+            return _write(value)
     return _write(value)
 
 

@@ -221,29 +221,29 @@ def _plain(fields: CertFields) -> dict[str, Json]:
 
 
 def _splice(args_bytes: bytes, result_bytes: bytes, fields: CertFields) -> bytes:
-    """Write the canonical bytes around two values already written; keys stay in sorted order."""
-    middle = canonical_bytes(
+    """Write the canonical bytes around two values already written; keys stay in sorted order.
+
+    A zero holds the place of each. The first `"args":0,` is the field: inside a text the quotes
+    would be escaped, and the one object that may have such a key, the clock, comes later.
+    """
+    read_set = fields["read_set"]
+    text = canonical_bytes(
         {
+            "agent": fields["agent"],
+            "args": 0,
             "domain": fields["domain"],
             "intent": fields["intent"],
             "parent": fields["parent"],
-            "read_set": [entry.to_json() for entry in fields["read_set"]],
-        }
-    )
-    tail = canonical_bytes(
-        {
+            "read_set": [entry.to_json() for entry in read_set] if read_set else [],
+            "result": 0,
             "seq": fields["seq"],
             "tool": fields["tool"],
             "vector_clock": fields["vector_clock"].to_json(),
         }
     )
-    return b'{"agent":%b,"args":%b,%b,"result":%b,%b' % (
-        canonical_bytes(fields["agent"]),
-        args_bytes,
-        middle[1:-1],
-        result_bytes,
-        tail[1:],
-    )
+    head, _, rest = text.partition(b'"args":0,')
+    middle, _, tail = rest.partition(b'"result":0,')
+    return b'%b"args":%b,%b"result":%b,%b' % (head, args_bytes, middle, result_bytes, tail)
 
 
 def _is_text(value: Any) -> bool:

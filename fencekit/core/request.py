@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fencekit.core.canonical import canonical_bytes
+from fencekit.core.canonical import canonical_bytes, parse_json
 from fencekit.core.certificate import ReadSetEntry
 from fencekit.core.clock import NO_CLOCK, VectorClock
 from fencekit.core.errors import InvalidRequest
@@ -88,7 +87,7 @@ class EffectRequest:
     @property
     def args(self) -> Any:
         """The arguments as a new JSON object."""
-        return json.loads(self.args_json)
+        return parse_json(self.args_json)
 
 
 def fingerprint_of(tool: str, args_bytes: bytes) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencekit.core.canonical import canonical_bytes
+from fencekit.core.canonical import canonical_bytes, parse_json
 from fencekit.core.certificate import not_kept
 from fencekit.core.errors import InvalidRequest
 
@@ -42,7 +41,7 @@ class Result:
         if len(raw) > max_bytes:
             return _not_kept(raw, f"over the limit of {max_bytes} bytes")
         try:
-            return cls(text, True, canonical_bytes(json.loads(text)))
+            return cls(text, True, canonical_bytes(parse_json(text)))
         except (ValueError, RecursionError) as problem:
             return _not_kept(raw, str(problem))
 
@@ -51,12 +50,12 @@ class Result:
         """The canonical JSON (RFC 8785) of the result."""
         if self._canonical is not None:
             return self._canonical
-        return canonical_bytes(json.loads(self.text))
+        return canonical_bytes(parse_json(self.text))
 
     @property
     def value(self) -> Any:
         """The result as a new JSON value."""
-        return json.loads(self.text)
+        return parse_json(self.text)
 
 
 def _best_text(value: Any) -> bytes:

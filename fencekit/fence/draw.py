@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-import secrets
+import os
 from typing import Any, Literal
 
 from fencekit.core.config import FenceConfig
@@ -31,7 +31,7 @@ HolderKind = Literal["process", "ticket"]
 
 def new_id() -> str:
     """Return a random id (128 bits, hex)."""
-    return secrets.token_hex(16)
+    return os.urandom(16).hex()
 
 
 class Draw:

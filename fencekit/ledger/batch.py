@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
+from fencekit.core.errors import FenceError, LedgerError, LedgerUnavailable
 from fencekit.core.messages import Answer, Command
 from fencekit.ledger.base import Callback, Outcome
 
@@ -41,6 +42,25 @@ class GroupCommit:
 
     def call(self, command: Command) -> Answer:
         """Decide one command; this thread becomes the writer if there is none."""
+        with self._lock:
+            self._refuse_if_closed()
+            alone = not self._writing
+            self._writing = True
+        if alone:
+            return self._call_alone(command)
+        return self._call_in_batch(command)
+
+    def _call_alone(self, command: Command) -> Answer:
+        """Write in this thread; those who came meanwhile get the thread."""
+        try:
+            outcome = self._run((command,))[0]
+        finally:
+            self._hand_over()
+        if isinstance(outcome, BaseException) and not _is_answer(outcome):
+            raise outcome
+        return outcome  # type: ignore[return-value] # only answers are left
+
+    def _call_in_batch(self, command: Command) -> Answer:
         slot: list[Outcome] = []
         ready = threading.Lock()
         ready.acquire()
@@ -52,12 +72,9 @@ class GroupCommit:
         with self._lock:
             self._refuse_if_closed()
             self._waiting.append((command, done))
-            lead = not self._writing
-            self._writing = True
-        if lead:
-            # One batch only, unless others wait by then: their thread takes over.
-            self._write_one_batch()
-            self._hand_over()
+            if not self._writing:
+                self._writing = True
+                self._give_to_thread()
         ready.acquire()
         outcome = slot[0]
         if isinstance(outcome, BaseException) and not _is_answer(outcome):
@@ -99,8 +116,6 @@ class GroupCommit:
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
-            from fencekit.core.errors import LedgerUnavailable
-
             raise LedgerUnavailable("the ledger is closed: open it again with Fence.open")
 
     def _write_one_batch(self) -> None:
@@ -150,6 +165,4 @@ class GroupCommit:
 
 def _is_answer(outcome: Outcome) -> bool:
     """Whether an outcome is an answer of the core rather than a failure of the ledger."""
-    from fencekit.core.errors import FenceError, LedgerError
-
     return isinstance(outcome, FenceError) and not isinstance(outcome, LedgerError)

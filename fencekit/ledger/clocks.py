@@ -31,9 +31,11 @@ def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+_LEASE_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 def _lease_ms() -> int:
-    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return time.clock_gettime_ns(clock) // 1_000_000
+    return time.clock_gettime_ns(_LEASE_CLOCK) // 1_000_000
 
 
 class Clocks:
@@ -53,10 +55,11 @@ class Clocks:
     def now(self) -> Now:
         """Return both clocks; expiry is paused while their distance is not the confirmed one."""
         wall, lease = self._wall_ms(), self._lease_ms()
-        if self._distance is None:
-            self._distance = wall - lease
-        paused = abs(wall - lease - self._distance) > MAX_JUMP_MS
-        return Now(wall, lease, self.boot, paused)
+        distance = self._distance
+        if distance is None:
+            distance = self._distance = wall - lease
+        jumped = wall - lease - distance
+        return Now(wall, lease, self.boot, not -MAX_JUMP_MS <= jumped <= MAX_JUMP_MS)
 
     def expect(self, boot: str, distance: int) -> None:
         """Take over the distance that was confirmed in the same boot."""

@@ -54,9 +54,9 @@ def test_a_cancelled_caller_leaves_the_intent_unknown():
     asyncio.run(scenario())
 
 
-def test_a_caller_cancelled_while_asking_gives_the_admission_back():
+def test_a_caller_cancelled_while_asking_gives_the_admission_back(tmp_path):
     async def scenario():
-        async with AsyncFence() as fence:
+        async with AsyncFence.open(f"sqlite:{tmp_path / 'l.db'}") as fence:
             hold, asked = threading.Event(), threading.Event()
             run = fence.ledger._run
 
@@ -83,9 +83,9 @@ def test_a_caller_cancelled_while_asking_gives_the_admission_back():
     asyncio.run(scenario())
 
 
-def test_the_loop_runs_while_the_ledger_writes():
+def test_the_loop_runs_while_the_ledger_writes(tmp_path):
     async def scenario():
-        async with AsyncFence() as fence:
+        async with AsyncFence.open(f"sqlite:{tmp_path / 'l.db'}") as fence:
             hold = threading.Event()
             run = fence.ledger._run
 
