@@ -186,18 +186,22 @@ def first_text(result: Mapping[str, Any]) -> str:
 def _mark(answer: Frame | None, began: float) -> Mark | None:
     """Read a fence's mark: `{state, since, replayed, …}` under its own key of `_meta`."""
     result = answer.result if answer is not None else None
-    meta = result.get("_meta") if isinstance(result, dict) else None
+    if not isinstance(result, dict):
+        return None
+    meta = result.get("_meta")
     said = meta.get(protocol.META_OUTCOME) if isinstance(meta, dict) else None
     if not isinstance(said, dict):
         return None
     at = _wall(said.get("since"))
     age = None if at is None else max(0.0, time.time() - at)
-    if said.get("state") == "done" and said.get("replayed") is not False:
-        fresh = at is not None and at >= began - REPLAYED_SLACK
-        return Mark(MarkKind.REPLAYED_NOW if fresh else MarkKind.REPLAYED_BEFORE, age)
     if said.get("replayed") is False:
         return Mark(MarkKind.EXECUTED, age)
-    return Mark(MarkKind.REFUSED, age)
+    # A refusal is an error that quotes the state; a replayed error says that it is one.
+    refused = result.get("isError") is True or said.get("state") != "done"
+    if said.get("replayed") is not True and refused:
+        return Mark(MarkKind.REFUSED, age)
+    fresh = at is not None and at >= began - REPLAYED_SLACK
+    return Mark(MarkKind.REPLAYED_NOW if fresh else MarkKind.REPLAYED_BEFORE, age)
 
 
 def _wall(since: object) -> float | None:
