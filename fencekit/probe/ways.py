@@ -19,10 +19,12 @@ from fencekit.probe.model import (
     Setting,
     Way,
 )
-from fencekit.probe.observer import Observer
+from fencekit.probe.observer import CannotCount, Observer
 from fencekit.probe.sink import Sink
 from fencekit.wire.carriers import Pending
 from fencekit.wire.client import Client
+from fencekit.wire.errors import WireError
+from fencekit.wire.frames import Frame
 
 CUT_POLL = 0.005  # seconds between two looks for evidence that the first call ran
 
@@ -57,6 +59,7 @@ class _Performance:
     rig: Rig
     way: Way
     stack: contextlib.ExitStack
+    seen: Observation | None = None
 
     def run(self) -> tuple[Evidence, Overlap]:
         rig, way = self.rig, self.way
@@ -64,7 +67,7 @@ class _Performance:
             way is Way.RETRY or (way is Way.TWINS and rig.connections == 1)
         )
         first = self._open()
-        seen = self._before(first if shared else None)
+        self.seen = seen = self._before(first if shared else None)
         since = rig.sink.seen() if rig.sink is not None else 0
         steps = {
             Way.TWINS: self._twins,
@@ -136,11 +139,23 @@ class _Performance:
         written = self.rig.sink.written() if self.rig.sink is not None else 0
         threading.Thread(target=first.send, args=(pending,), daemon=True).start()
         cut = self._await_evidence(pending, written)
-        call = _discard(pending, clock, cut)
+        answer, failure = pending.answer, pending.failure  # as they were when it was cut
         first.close(kill=True)
+        if not cut.first_ran and self._moved():
+            cut = Cut(f"{cut.evidence}; the observer had moved by then", first_ran=True)
+        call = _discard(pending, clock, _fate(answer, failure, cut))
         second = self._open()
         two = fire.one(shot, second, clock, n=2, connection=1)
         return (call, two), fire.overlap((call, two)), second, cut
+
+    def _moved(self) -> bool:
+        """Whether the observer has moved since before the first call."""
+        observer, seen = self.rig.observer, self.seen
+        if observer is None or seen is None or seen.before is None:
+            return False
+        with self._reader(None) as client, contextlib.suppress(CannotCount):
+            return observer.counter.read(client) > seen.before
+        return False
 
     def _await_evidence(self, pending: Pending, written: int) -> Cut:
         """Wait until something shows that the call ran, or until the set time has passed."""
@@ -155,25 +170,28 @@ class _Performance:
                     ran = pending.answer is not None
                     return Cut("its answer had arrived and was discarded unread", first_ran=ran)
             if over:
-                return Cut(f"{limit:g} s after it was sent, with nothing to show that it ran")
+                return Cut(f"{limit:g} s after it was sent, unanswered")
             pending.done.wait(CUT_POLL)
             if rig.cut_after is not None and pending.done.is_set():
                 time.sleep(CUT_POLL)
 
 
-def _discard(pending: Pending, clock: fire.Clock, cut: Cut) -> Call:
-    """Return the first call of a lost answer: only whether it failed is looked at."""
-    outcome, detail = Outcome.DISCARDED, "the connection was cut"
-    if pending.done.is_set():
-        outcome, detail = fire.classify(pending.answer, pending.failure)
-        if outcome is Outcome.OK:
-            outcome, detail = Outcome.DISCARDED, "the answer was discarded unread"
-    elif not cut.first_ran:
-        outcome = Outcome.UNANSWERED
+def _fate(answer: Frame | None, failure: WireError | None, cut: Cut) -> tuple[Outcome, str]:
+    """Return what became of a first call: of its answer only whether it failed is looked at."""
+    if answer is None and failure is None:
+        text = "the connection was cut"
+        return (Outcome.DISCARDED if cut.first_ran else Outcome.UNANSWERED), text
+    outcome, detail = fire.classify(answer, failure)
+    if outcome is Outcome.OK:
+        return Outcome.DISCARDED, "the answer was discarded unread"
+    return outcome, detail
+
+
+def _discard(pending: Pending, clock: fire.Clock, fate: tuple[Outcome, str]) -> Call:
     return Call(
         n=1,
-        outcome=outcome,
+        outcome=fate[0],
         sent_ms=fire.since(pending.sent_at or pending.started_at, clock),
-        answered_ms=fire.since(pending.answered_at, clock),
-        detail=detail,
+        answered_ms=fire.since(pending.answered_at, clock) if pending.answer else None,
+        detail=fate[1],
     )

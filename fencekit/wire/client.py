@@ -22,6 +22,7 @@ from fencekit.wire.stdio import Child
 
 EraChoice = Literal["auto", "legacy", "modern"]
 MAX_PAGES = 1000
+START_LIMIT = 120.0  # seconds at least for opening: `npx -y` may have to install the server first
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,10 @@ class Target:
         else:
             child = Child(self.command, env=self.env, cwd=self.cwd, stderr=self.stderr)
             carrier = StdioCarrier(child, self.timeout)
-        client = Client(carrier, timeout=self.timeout)
+        client = Client(carrier, timeout=max(self.timeout, START_LIMIT))
         try:
             client.open(self.era, discover_first=bool(self.url))
+            client.timeout = self.timeout
         except BaseException:
             client.close()
             raise

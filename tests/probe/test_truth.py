@@ -178,3 +178,47 @@ def test_answers_that_mislead(mode, way, tmp_path):
     assert (answers.verdict, counted.verdict) == ODD_ONES[mode]
     never_more_than_the_truth(answers.verdict, truth)
     never_more_than_the_truth(counted.verdict, truth)
+
+
+# Charges and never answers; `count` tells the truth. FORGET=1 dedupes nothing.
+MUTE = """
+import json, os, sys
+path = os.environ["EFFECTS"]
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "initialize":
+        r = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+    else:
+        if os.environ["RUNS"] == "always" or not os.path.getsize(path):
+            if os.environ["RUNS"] != "never": open(path, "a").write("x\\n")
+        if os.environ["RUNS"] == "always": continue
+        marker = path + ".asked"
+        if not os.path.exists(marker):
+            open(marker, "w").close()
+            continue
+        r = {"content": []}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("runs", "ran", "verdict"), [("once", True, ONE), ("never", False, NO), ("always", True, P)]
+)
+def test_an_answer_cut_by_the_clock_counts_only_what_the_observer_saw(runs, ran, verdict, tmp_path):
+    """The first answer never comes; that it ran is shown by the observer, or it is not shown."""
+    effects = tmp_path / "effects"
+    effects.touch()
+    env = {"EFFECTS": str(effects), "RUNS": runs}
+    rig = Rig(
+        shot=Shot("act", {}, timeout=1.0),
+        connect=Target(command=(sys.executable, "-c", MUTE), env=env).connect,
+        setting=Setting(),
+        observer=Observer(CommandCounter(f"wc -l < '{effects}'")),
+        cut_after=0.3,
+    )
+    evidence, _ = rig.perform(Way.LOST_ANSWER)
+
+    assert evidence.cut is not None
+    assert evidence.cut.first_ran is ran
+    assert judge(evidence, LENS).verdict is verdict
