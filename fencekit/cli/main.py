@@ -17,6 +17,7 @@ from fencekit import __version__
 
 # name -> (module that holds `command`, one line for --help); modules are imported when used.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "wrap": ("fencekit.cli.wrap", "Stand in front of an MCP server: every action runs once."),
     "probe": ("fencekit.cli.probe", "Ask one tool twice and count the effects."),
     "demo": ("fencekit.cli.demo", "Watch one charge fire twelve times, then once."),
     "serve": ("fencekit.cli.serve", "Serve the fence to agents, as an MCP server on stdio."),

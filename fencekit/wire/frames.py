@@ -177,18 +177,18 @@ def _batch(body: bytes, text: str, start: int) -> list[Frame]:
     return frames
 
 
-def member(raw: bytes, name: str) -> bytes | None:
-    """Return the exact bytes of one top-level member of a JSON object, or None where it has none.
+def members(raw: bytes) -> list[tuple[str, bytes]]:
+    """Return (name, exact bytes of the value) for each top-level member of a JSON object.
 
-    The last one counts where the name occurs twice, as in `parse`. Raises ValueError if `raw` is
-    not a JSON object.
+    In their order; a name that occurs twice is there twice. Raises ValueError if `raw` is not a
+    JSON object.
     """
     text = raw.decode("utf-8")
     decoder = json.JSONDecoder()
     at = _space(text, 0)
     if not text.startswith("{", at):
         raise ValueError("not a JSON object")
-    found: bytes | None = None
+    found: list[tuple[str, bytes]] = []
     at = _space(text, at + 1)
     while not text.startswith("}", at):
         key, at = decoder.raw_decode(text, at)
@@ -197,13 +197,25 @@ def member(raw: bytes, name: str) -> bytes | None:
             raise ValueError("a key without a value")
         start = _space(text, at + 1)
         _, at = decoder.raw_decode(text, start)
-        if key == name:
-            found = text[start:at].encode("utf-8")
+        found.append((str(key), text[start:at].encode("utf-8")))
         at = _space(text, at)
         if text.startswith(",", at):
             at = _space(text, at + 1)
         elif not text.startswith("}", at):
             raise ValueError("an object that does not end")
+    return found
+
+
+def member(raw: bytes, name: str) -> bytes | None:
+    """Return the exact bytes of one top-level member of a JSON object, or None where it has none.
+
+    The last one counts where the name occurs twice, as in `parse`. Raises ValueError if `raw` is
+    not a JSON object.
+    """
+    found: bytes | None = None
+    for key, value in members(raw):
+        if key == name:
+            found = value
     return found
 
 

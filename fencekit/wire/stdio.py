@@ -86,6 +86,11 @@ class Child:
         """How the child ended (negative: the signal), or None while it runs."""
         return self.process.poll()
 
+    @property
+    def input_fd(self) -> int:
+        """The file descriptor of the child's stdin, for asking whether it has room."""
+        return self._stdin.fileno()
+
     def _keep_tail(self, stream: IO[bytes]) -> None:
         kept = 0
         with contextlib.suppress(OSError, ValueError):

@@ -1,0 +1,164 @@
+"""`fencekit wrap -- CMD…`: the one door in front of an MCP server."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from fencekit.wrap.rules import Rules
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, None: 1.0}
+
+
+class Span(click.ParamType[float]):
+    """A length of time: seconds, or a number with ms, s, m, h or d."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return seconds."""
+        if isinstance(value, float):
+            return value
+        match = _SPAN.fullmatch(str(value).strip())
+        if match is None or not (seconds := float(match[1]) * _UNITS[match[2]]):
+            self.fail(f"{value!r} is no length of time; write 60, 90s, 15m or 24h", param, ctx)
+        return seconds
+
+
+@click.command(short_help="Fence an MCP server: every action runs once.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD...")
+@click.option("--ledger", envvar="FENCEKIT_LEDGER", help="Where outcomes are recorded (a URL).")
+@click.option("--scope", envvar="FENCEKIT_SCOPE", help="One name for all hosts that share actions.")
+@click.option(
+    "--account-env", multiple=True, metavar="NAME", help="Variable that holds the account."
+)
+@click.option(
+    "--lease",
+    type=Span(),
+    default=60.0,
+    envvar="FENCEKIT_LEASE_SECS",
+    show_default="60s",
+    help="How long a call is believed to run without a sign of life.",
+)
+@click.option(
+    "--result-ttl",
+    type=Span(),
+    default=86_400.0,
+    envvar="FENCEKIT_RESULT_TTL_SECS",
+    show_default="24h",
+    help="How long a repeat gets the recorded result.",
+)
+@click.option(
+    "--infer",
+    type=click.Choice(["on", "off"]),
+    default="on",
+    show_default=True,
+    help="Whether the name of a tool without hints may show that it only reads.",
+)
+@click.option(
+    "--observe", is_flag=True, help="Fence nothing; record and report what would be done."
+)
+@click.option("--plan", is_flag=True, help="Print how each tool would be treated, and end.")
+@click.option("--json", "as_json", is_flag=True, help="With --plan: print JSON.")
+def command(command: tuple[str, ...], **options: Any) -> None:
+    """Stand in front of the MCP server CMD and let every action run once.
+
+    Everything except a call of a fenced tool passes unchanged. Tools that create, charge or send
+    are fenced; `--plan` shows which, and why.
+    """
+    if not command:
+        raise click.UsageError("say which server to wrap: fencekit wrap -- CMD...")
+    rules = _rules(options)
+    if options["plan"]:
+        _plan(command, rules, options["as_json"])
+        return
+    sys.exit(_run(command, rules, options))
+
+
+def _rules(options: dict[str, Any]) -> Rules:
+    from fencekit.wrap.rules import Rules, ToolRule
+
+    default = ToolRule(lease=options["lease"], replay_for=options["result_ttl"])
+    return Rules(default=default, infer=options["infer"] == "on")
+
+
+def _run(command: tuple[str, ...], rules: Rules, options: dict[str, Any]) -> int:
+    import secrets
+
+    from fencekit.core.config import FenceConfig
+    from fencekit.core.errors import InvalidRequest
+    from fencekit.wire.errors import WireError
+    from fencekit.wire.stdio import Child
+    from fencekit.wrap.gate import Gate
+    from fencekit.wrap.pump import Pump, say
+    from fencekit.wrap.record import Record
+    from fencekit.wrap.scope import scope_of
+    from fencekit.wrap.stdio import StdioProxy
+    from fencekit.wrap.turn import Settings
+
+    busy: list[Gate] = []
+    try:
+        scope = scope_of(
+            command,
+            os.getcwd(),
+            os.environ,
+            name=options["scope"],
+            account_env=options["account_env"],
+        )
+        record = Record(options["ledger"], FenceConfig(), lambda: not any(g.busy for g in busy))
+    except InvalidRequest as problem:
+        raise click.UsageError(str(problem)) from None
+    settings = Settings(
+        rules, scope, record.holder, lambda: secrets.token_hex(16), observe=options["observe"]
+    )
+    gate = Gate(settings)
+    busy.append(gate)
+    proxy = StdioProxy()
+    pump = Pump(gate, record, proxy.host.outbox.put)
+    say(f"scope {scope.name}, ledger {record.where}" + (", observing" if settings.observe else ""))
+    if record.problem is not None:
+        say(f"the ledger is unusable, so fenced calls will be refused: {record.problem}")
+    try:
+        return proxy.run(pump, lambda: Child(command))
+    except WireError as problem:
+        say(str(problem))
+        return 2
+
+
+def _plan(command: tuple[str, ...], rules: Rules, as_json: bool) -> None:
+    import json
+
+    from fencekit.wire.client import Target
+    from fencekit.wire.errors import WireError
+    from fencekit.wrap import plan
+
+    try:
+        client = Target(command=command, stderr="inherit").connect()
+    except WireError as problem:
+        _unreachable(problem)
+    try:
+        tools = client.list_tools()
+    except WireError as problem:
+        _unreachable(problem)
+    finally:
+        client.close()
+    made = plan.treatments(tools, rules)
+    if as_json:
+        click.echo(json.dumps(plan.as_json(made), indent=2))
+        return
+    click.echo(plan.table(made))
+    click.echo()
+    click.echo(plan.config(made, tools), nl=False)
+
+
+def _unreachable(problem: Exception) -> NoReturn:
+    click.echo(f"Error: {problem}", err=True)
+    sys.exit(2)

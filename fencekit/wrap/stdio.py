@@ -1,0 +1,185 @@
+"""The proxy between a host on standard streams and a child on standard streams.
+
+No SDK and no event loop: a reader for each side, the ledger's writer, and a writer for what does
+not fit into a pipe at once. The child's standard error stays the host's; its process group ends
+when the host goes away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+from fencekit.wire.errors import NeverLeft, WireError
+from fencekit.wire.frames import Frame
+from fencekit.wire.stdio import Child
+from fencekit.wrap.actions import Call
+from fencekit.wrap.outbox import Outbox
+from fencekit.wrap.pump import Pump, say
+
+MAX_LINE = 256 * 1024 * 1024  # bytes
+HOST_GONE_GRACE = 5.0  # seconds for what is in flight when the host closes its end
+SIGNAL_GRACE = 0.7  # hosts send SIGKILL two seconds after SIGTERM
+CHILD_GRACE = 2.0
+RECORD_GRACE = 1.0
+
+
+class ChildUpstream:
+    """A server on the standard streams of a child; `ended` is called when it goes away."""
+
+    def __init__(self, pump: Pump, start: Callable[[], Child], ended: Callable[[], None]) -> None:
+        self._pump = pump
+        self._start = start
+        self._ended = ended
+        self._closing = False
+        self.child = start()
+        self._begin()
+
+    def _begin(self) -> None:
+        child = self.child
+        self._outbox = Outbox(child.input_fd, child.write, self._written)
+        self._reader = threading.Thread(
+            target=self._read, args=(child,), name="fencekit-server", daemon=True
+        )
+        self._reader.start()
+
+    def send(self, frame: Frame, call: Call | None) -> None:
+        """Hand a frame to the child. A modern server that has ended is started again for it."""
+        if self.child.returncode is not None and self._pump.gate.modern and not self._closing:
+            self._reader.join(5.0)
+            self._restart(call, frame)
+        self._outbox.put(frame.raw, call)
+
+    def _restart(self, call: Call | None, frame: Frame) -> None:
+        try:
+            self.child = self._start()
+        except WireError as error:
+            say(f"the server could not be started again: {error}")
+            return
+        say("the server had ended; it was started again for the next request")
+        self._begin()
+
+    def _written(self, call: Call | None, problem: Exception | None) -> None:
+        pump = self._pump
+        if call is None:
+            return
+        if problem is None:
+            pump.turn(lambda at: pump.gate.sent(call, at))
+        elif isinstance(problem, NeverLeft):
+            pump.turn(lambda at: pump.gate.unsent(call, str(problem), at))
+        else:
+            pump.turn(lambda at: pump.gate.broken(call, str(problem), at))
+
+    def _read(self, child: Child) -> None:
+        for line in child.lines(max_line=MAX_LINE):
+            if line.strip():
+                self._pump.from_server(line)
+        with contextlib.suppress(Exception):
+            child.process.wait(CHILD_GRACE)
+        self._gone(child)
+
+    def _gone(self, child: Child) -> None:
+        """Say what became of everything that was on its way to a child that has ended."""
+        pump, code = self._pump, child.returncode
+        how = "closed its output" if code is None else _how(code)
+        for call in self._outbox.drop():
+            pump.turn(lambda at, c=call: pump.gate.unsent(c, f"the server {how}", at))  # type: ignore[misc]
+        why = f"the server {how} before it answered"
+        answer_all = pump.gate.modern and not self._closing
+        pump.turn(lambda at: pump.gate.server_gone(why, at, answer_all=answer_all))
+        if not answer_all:
+            self._ended()
+
+    def close(self, grace: float) -> int:
+        """End the child and its process group; returns its exit code."""
+        self._closing = True
+        code = self.child.close(grace)
+        self._reader.join(1.0)
+        return 0 if code is None else code
+
+
+def _how(code: int) -> str:
+    return f"ended (signal {-code})" if code < 0 else f"ended (exit code {code})"
+
+
+class StdioHost:
+    """The host on our own standard streams, from which everything else is kept away."""
+
+    def __init__(self) -> None:
+        self._in = os.dup(0)
+        self._out = os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        # What is printed by mistake must not land between the frames.
+        os.dup2(2, 1)
+        self.outbox = Outbox(self._out, self._write, lambda _call, _problem: None)
+
+    def _write(self, raw: bytes) -> None:
+        data = memoryview(raw + b"\n")
+        while data:
+            data = data[os.write(self._out, data) :]
+
+    def read(self, take: Callable[[bytes], None], gone: Callable[[], None]) -> None:
+        """Hand on each line until the host closes its end."""
+        with contextlib.suppress(OSError), os.fdopen(self._in, "rb", buffering=65_536) as lines:
+            while line := lines.readline(MAX_LINE):
+                take(line.rstrip(b"\r\n"))
+        gone()
+
+
+class StdioProxy:
+    """Runs until the host or the server goes away, or a signal comes."""
+
+    def __init__(self) -> None:
+        self.host = StdioHost()
+        self._over = threading.Event()
+        self._why = ""
+
+    def run(self, pump: Pump, start: Callable[[], Child]) -> int:
+        """Relay between host and server; returns the exit status for this process."""
+        self._catch_signals()
+        upstream = ChildUpstream(pump, start, lambda: self._end("server"))
+        pump.upstream = upstream
+        threading.Thread(
+            target=self.host.read,
+            args=(pump.from_client, lambda: self._end("host")),
+            name="fencekit-host",
+            daemon=True,
+        ).start()
+        self._over.wait()
+        return self._finish(pump, upstream)
+
+    def _end(self, why: str) -> None:
+        self._why = self._why or why
+        self._over.set()
+
+    def _catch_signals(self) -> None:
+        for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), self._signalled)
+
+    def _signalled(self, number: int, _frame: object) -> None:
+        self._end(signal.Signals(number).name)
+
+    def _finish(self, pump: Pump, upstream: ChildUpstream) -> int:
+        """Let what is in flight end within bounds, record the rest as unknown, end the child."""
+        if self._why == "host":
+            pump.wait_until_idle(HOST_GONE_GRACE)
+        elif self._why != "server":
+            pump.wait_until_idle(SIGNAL_GRACE)
+        left = f"the host went away ({self._why}) before the server answered"
+        if self._why != "server":
+            pump.turn(lambda at: pump.gate.server_gone(left, at, answer_all=False))
+        pump.wait_until_idle(RECORD_GRACE)
+        quick = self._why not in ("host", "server")
+        code = upstream.close(0.3 if quick else CHILD_GRACE)
+        pump.stop()
+        self.host.outbox.drain(RECORD_GRACE)
+        pump.record.close()
+        if self._why.startswith("SIG"):
+            return 128 + int(signal.Signals[self._why])
+        return 128 - code if code < 0 else code

@@ -1,0 +1,84 @@
+"""Ending records whose effect another tool has undone: create, delete, create must work.
+
+Pure. A success of a tool that the configuration names under `undone_by` forgets the finished call
+with equal fields, before that success is handed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fencekit.core.errors import InvalidRequest
+from fencekit.core.messages import Forget, Look, Seen
+from fencekit.core.state import Done, IntentKey
+from fencekit.ledger.base import Outcome
+from fencekit.wire.frames import Frame, Kind
+from fencekit.wrap.identity import identify
+from fencekit.wrap.turn import Settings, Turn
+
+
+class Undo:
+    """Forgets what a successful call has undone."""
+
+    def __init__(self, settings: Settings, turn: Turn) -> None:
+        self.settings = settings
+        self.turn = turn
+
+    def after(self, request: Frame, answer: Frame, then: Callable[[], None]) -> bool:
+        """Forget what this answered request has undone, then go on.
+
+        False where it undoes nothing: then nothing is called.
+        """
+        keys = self._keys(request.params) if _succeeded(answer) else []
+        if not keys:
+            return False
+        left = len(keys)
+
+        def one_less(_said: Outcome) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                then()
+
+        for key in keys:
+            self._forget(key, str(request.params.get("name")), one_less)
+        return True
+
+    def _keys(self, params: Mapping[str, Any]) -> list[IntentKey]:
+        tool, s = params.get("name"), self.settings
+        if not isinstance(tool, str) or s.observe:
+            return []
+        keys = []
+        for name, rule in s.rules.undone_by(tool):
+            undone = {"name": name, "arguments": params.get("arguments")}
+            try:
+                keys.append(identify(undone, rule, s.rules, s.scope).key)
+            except InvalidRequest:  # it lacks one of the fields: it names no such call
+                continue
+        return keys
+
+    def _forget(self, key: IntentKey, by: str, then: Callable[[Outcome], None]) -> None:
+        s = self.settings
+
+        def looked(said: Outcome) -> None:
+            state = said.record.state if isinstance(said, Seen) else None
+            if not isinstance(state, Done):
+                then(said)
+                return
+            now = self.turn.at.wall_ms
+            self.turn.ask(
+                Forget(s.new_id(), now, key, state.ticket.id, "undone_by", f"undone by {by}"), then
+            )
+
+        self.turn.ask(Look(s.new_id(), self.turn.at.wall_ms, key), looked)
+
+
+def _succeeded(answer: Frame) -> bool:
+    result = answer.result
+    return (
+        answer.kind is Kind.RESPONSE
+        and isinstance(result, Mapping)
+        and result.get("isError") is not True
+        and result.get("resultType", "complete") == "complete"
+    )
