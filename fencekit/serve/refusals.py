@@ -6,11 +6,13 @@ The sentences are for a model that has nothing else to go by. The same, for mach
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from fencekit.core.errors import (
     Expired,
     FenceError,
+    IntentFailed,
     InvalidRequest,
     LedgerError,
     NotAdmitted,
@@ -18,9 +20,13 @@ from fencekit.core.errors import (
     Refused,
     TicketAltered,
 )
+from fencekit.report.escape import terminal
 from fencekit.serve.schemas import ABORT, COMMIT, HEARTBEAT, PREPARE
 
 META_REFUSAL: Final = "fencekit/refusal"
+
+_MAX_REASON: Final = 300
+"""How much of another agent's words one agent is shown, in characters."""
 
 _AGAIN: Final = {
     PREPARE.name: "do not run the effect",
@@ -32,6 +38,9 @@ _AGAIN: Final = {
 
 def sentence(tool: str, error: FenceError) -> str:
     """Return the text of a refused call to `tool`."""
+    if isinstance(error, IntentFailed):
+        # The reason is another agent's free text; the rest is ours, or quoted by `repr`.
+        error = replace(error, reason=terminal(error.reason, limit=_MAX_REASON))
     must_not = _AGAIN.get(tool)
     if must_not is None:
         return f"{error}."

@@ -217,5 +217,7 @@ def test_a_signal_ends_it_and_keeps_what_was_admitted(ledger, number):
         process.stdin.close()
 
     assert answers[1]["result"]["structuredContent"]["status"] == "fresh"
-    with Fence.open(ledger) as fence, pytest.raises(IntentInFlight):
-        fence.prepare("charge:1", "charge_card", {"cents": 4200}, domain="order:1", agent="a")
+    with Fence.open(ledger) as fence:
+        assert fence.ledger.counters()["admitted"] == 1
+        with pytest.raises(IntentInFlight):
+            fence.prepare("charge:1", "charge_card", {"cents": 4200}, domain="order:1", agent="a")
