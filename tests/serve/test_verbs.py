@@ -364,6 +364,9 @@ class _Held(MemoryLedger):
         self.problem = None
         super().__init__()
 
+    def enqueue(self, command, done):
+        self._group.enqueue(command, done)  # in the writer's thread, as a ledger on disk does
+
     def _run(self, commands):
         self.asked.set()
         self.gate.wait(30)
