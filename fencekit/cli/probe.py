@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,13 +157,15 @@ def _run(options: dict[str, Any]) -> int:
     plan = make_plan(options)
     options["raw"] = None if options["compare"] is None else _earlier(options["compare"])
     lines = commands(options["command"])
-    with Run(plan, say=_progress) as run:
+    with Run(plan) as run:
         try:
-            tool = run.look()
+            with _talk() as run.say:
+                tool = run.look()
             _announce(plan, tool, show=options["show_args"])
             if options["dry_run"]:
                 return 0
-            run.fire()
+            with _talk() as run.say:
+                run.fire()
         except KeyboardInterrupt:
             run.stopped = "interrupted"
         except Exception:
@@ -169,6 +173,19 @@ def _run(options: dict[str, Any]) -> int:
                 _deliver(run, lines, options)
             raise
         return _deliver(run, lines, options)
+
+
+@contextlib.contextmanager
+def _talk() -> Iterator[Callable[[str], None]]:
+    """Give what tells the progress: a spinner on a terminal, else a line for each step."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _progress
+        return
+    with console.status("fencekit probe") as status:
+        yield lambda text: status.update(f"fencekit probe: {text}")
 
 
 def _progress(text: str) -> None:

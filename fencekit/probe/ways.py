@@ -60,6 +60,7 @@ class _Performance:
     way: Way
     stack: contextlib.ExitStack
     seen: Observation | None = None
+    clock: fire.Clock = field(init=False)
 
     def run(self) -> tuple[Evidence, Overlap]:
         rig, way = self.rig, self.way
@@ -75,6 +76,8 @@ class _Performance:
             Way.LOST_ANSWER: self._lost_answer,
             Way.RESTART: self._restart,
         }
+        # Times are told from here, so that each way's timeline starts with its first call.
+        self.clock = fire.Clock(wall=rig.clock.wall)
         calls, lap, last, cut = steps[way](first)
         if rig.observer is not None and seen is not None:
             with self._reader(last if shared else None) as client:
@@ -117,16 +120,16 @@ class _Performance:
 
     def _twins(self, first: Client) -> tuple[tuple[Call, ...], Overlap, Client, None]:
         clients = [first, *(self._open() for _ in range(self.rig.connections - 1))]
-        fired = fire.volley(self.rig.shot, clients, self.rig.calls, self.rig.clock)
+        fired = fire.volley(self.rig.shot, clients, self.rig.calls, self.clock)
         return fired.calls, fired.overlap, first, None
 
     def _retry(self, client: Client) -> tuple[tuple[Call, ...], Overlap, Client, None]:
-        shot, clock = self.rig.shot, self.rig.clock
+        shot, clock = self.rig.shot, self.clock
         calls = tuple(fire.one(shot, client, clock, n=n, connection=0) for n in (1, 2))
         return calls, fire.overlap(calls), client, None
 
     def _restart(self, first: Client) -> tuple[tuple[Call, ...], Overlap, Client, None]:
-        shot, clock = self.rig.shot, self.rig.clock
+        shot, clock = self.rig.shot, self.clock
         one = fire.one(shot, first, clock, n=1, connection=0)
         first.close(kill=True)
         second = self._open()
@@ -134,7 +137,7 @@ class _Performance:
         return (one, two), fire.overlap((one, two)), second, None
 
     def _lost_answer(self, first: Client) -> tuple[tuple[Call, ...], Overlap, Client, Cut]:
-        shot, clock = self.rig.shot, self.rig.clock
+        shot, clock = self.rig.shot, self.clock
         pending = shot.load(first)
         written = self.rig.sink.written() if self.rig.sink is not None else 0
         threading.Thread(target=first.send, args=(pending,), daemon=True).start()

@@ -97,7 +97,7 @@ def test_a_restart_that_ends_nothing_is_caught(monkeypatch):
 
     def stay(self, first):
         calls = tuple(
-            fire.one(self.rig.shot, first, self.rig.clock, n=n, connection=n - 1) for n in (1, 2)
+            fire.one(self.rig.shot, first, self.clock, n=n, connection=n - 1) for n in (1, 2)
         )
         return calls, fire.overlap(calls), first, None
 
