@@ -325,11 +325,14 @@ class Gate:
         if request.method == "tools/list" and isinstance(frame.result, dict):
             self._harvest(request, frame.result)
         if request.method == "tools/call":
-            again = self.sets.answered(frame)
-            if not self.undo.after(request, frame, lambda: self.turn.to_client(frame.raw)):
+
+            def go_on() -> None:
                 self.turn.to_client(frame.raw)
-            for twin in again:
-                self._pass_request(_plain_bytes(twin))
+                for twin in self.sets.answered(frame):
+                    self._pass_request(_plain_bytes(twin))
+
+            if not self.undo.after(request, frame, go_on):
+                go_on()
             return
         self.turn.to_client(frame.raw)
 

@@ -198,7 +198,7 @@ def test_set_tools_share_an_answer_only_while_nothing_else_was_admitted():
     door.call(2, "scale", arguments={"n": 3})
     assert door.executed == 1
     door.answer(1)
-    assert [a["id"] for a in door.to_client] == [2, 1]
+    assert [a["id"] for a in door.to_client] == [1, 2]
 
     for ident, n in enumerate((3, 5, 3), start=3):
         door.call(ident, "scale", arguments={"n": n})
