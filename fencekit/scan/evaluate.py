@@ -69,6 +69,7 @@ class Evaluator(Instances):
         self._callers: dict[int, list[tuple[Call, Env]]] = {}
         self._module_changes: dict[int, dict[str, list[tuple[Mutation, Env]]]] = {}
         self._param_depth = 0
+        self._contexts: dict[tuple[int, int], tuple[Env, list[Env]]] = {}
         self._nested = 0
 
     # Environments.
@@ -267,9 +268,12 @@ class Evaluator(Instances):
             if len(expr.options) == 2:  # a or b
                 return True if True in sides else (False if set(sides) == {False} else None)
             return False if False in sides else (True if set(sides) == {True} else None)
-        found = self.eval(expr, env) if isinstance(expr, Name | Lit | Call) else []
-        if len(found) == 1 and isinstance(found[0], Const) and isinstance(found[0].value, bool):
-            return found[0].value
+        if not isinstance(expr, Name | Lit | Call | Member):
+            return None
+        found = self.eval(expr, env)
+        if len(found) == 1 and isinstance(found[0], Const) and not found[0].holes:
+            missing = isinstance(expr, Name) and found[0].value is None
+            return None if missing else bool(found[0].value)
         return None
 
     def _compare(self, expr: Compare, env: Env) -> bool | None:
@@ -559,7 +563,12 @@ class Evaluator(Instances):
         One per known call of the function and element of a loop around it, so that names that
         belong together (a key and its value, a name and its handler) stay together.
         """
-        return natives.expand(self, expr, env)
+        key = (id(expr), id(env))
+        known = self._contexts.get(key)
+        if known is None:
+            known = (env, natives.expand(self, expr, env))  # the key stays valid while env lives
+            self._contexts[key] = known
+        return known[1]
 
     def changes_to(self, name: str, env: Env) -> list[tuple[Mutation, Env]]:
         """Return what a body changes in a name; for a module's name, all its functions."""

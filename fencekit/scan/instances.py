@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fencekit.scan import natives
@@ -84,7 +85,7 @@ class Instances:
         where = {"file": env.file, "line": line}
         match value:
             case Record():
-                return self.entry(value, name)
+                return self._read(value, name, env, line)
             case Inst():
                 return self.inst_member(value, name, env, line)
             case Super():
@@ -113,6 +114,16 @@ class Instances:
             case _:
                 return [Unknown(name, **where)]  # type: ignore[arg-type]
 
+    def _read(self, record: Record, name: str, env: Env, line: int) -> list[Value]:
+        """Return `record.name`; what a closed literal does not hold is nothing."""
+        found = self.entry(record, name)
+        closed = record.expr is not None and not record.changes and not record.made
+        if closed and record.expr is not None and len(found) == 1 and isinstance(found[0], Unknown):
+            keys = [e.key for e in record.expr.entries]
+            if all(isinstance(k, Lit) and str(k.value) != name for k in keys):
+                return [Const(None, file=env.file, line=line)]
+        return found
+
     def entries(self, record: Record) -> list[tuple[list[Value], list[Value], int]]:
         """Return the entries of a record as (keys, values, line), spreads unfolded."""
         out = list(record.made)
@@ -126,6 +137,8 @@ class Instances:
                 keys = self.eval(entry.key, record.env)
                 out.append((keys, self.eval(entry.value, record.env), entry.line))
         for change, env in record.changes:
+            if change.path:
+                continue
             if change.key is None:
                 for inner in self.eval(change.value, env):
                     if isinstance(inner, Record) and inner is not record:
@@ -147,19 +160,39 @@ class Instances:
                             out.extend(self.member(inner, name, record.env, entry.line))
                 elif self._is_key(entry.key, name, record.env):
                     out.extend(self.eval(entry.value, record.env))
-        for change, env in record.changes:
-            if change.key is None:
-                for inner in self.eval(change.value, env):
-                    if isinstance(inner, Record) and inner is not record:
-                        out.extend(self.entry(inner, name))
-                continue
-            for one in self.contexts(change.key, env):
-                if self._is_key(change.key, name, one):
-                    out.extend(self.eval(change.value, one))
+        out.extend(self._changed_entry(record, name, out))
         for keys, values, _ in record.made:
             if any(isinstance(k, Const) and k.value == name for k in keys):
                 out.extend(values)
         return out or [Unknown(name, file=record.file, line=record.line)]
+
+    def _changed_entry(self, record: Record, name: str, known: list[Value]) -> list[Value]:
+        """Return what later changes put under a key, or into the record under it."""
+        out: list[Value] = []
+        inner: list[tuple[Mutation, Env]] = []
+        for change, env in record.changes:
+            if change.path[:1] == (name,):
+                inner.append((replace(change, path=change.path[1:]), env))
+            elif change.key is None and not change.path:
+                for value in self.eval(change.value, env):
+                    if isinstance(value, Record) and value is not record:
+                        out.extend(v for v in self.entry(value, name) if not isinstance(v, Unknown))
+        if record.lookup is None:
+            record.lookup = {}
+            for change, env in record.changes:
+                if change.key is not None and not change.path:
+                    for one in self.contexts(change.key, env):
+                        for key in self.eval(change.key, one):
+                            if isinstance(key, Const) and not key.holes:
+                                record.lookup.setdefault(str(key.value), []).append((change, one))
+        for change, one in record.lookup.get(name, ()):
+            out.extend(self.eval(change.value, one))
+        if inner:
+            held = [v for v in [*known, *out] if isinstance(v, Record)]
+            made = natives.with_changes(self, list(held), inner)
+            out = [v for v in out if not isinstance(v, Record)] + made
+            known[:] = [v for v in known if not isinstance(v, Record)]
+        return out
 
     def _is_key(self, key: object, name: str, env: Env) -> bool:
         if isinstance(key, Lit):
@@ -315,7 +348,8 @@ class Instances:
                 for me in self._self_names(method):
                     for change in scope_of(method).changes.get(me, ()):
                         if change.path[:1] == (name,):
-                            out.append((change, self._method_env(inst, method)))
+                            below = replace(change, path=change.path[1:])
+                            out.append((below, self._method_env(inst, method)))
         return out
 
     def _self_names(self, method: Function) -> tuple[str, ...]:
@@ -421,7 +455,10 @@ class Instances:
 
     def from_type(self, text: str, env: Env) -> list[Value]:
         """Return an instance of the first type in an annotation that is known by name."""
-        if not text:
+        text = text.strip()
+        if not text or text.startswith(("{", "[", "list[", "List[", "Array<", "Vec<", "dict[")):
+            return []
+        if text.endswith("[]"):
             return []
         for token in TOKEN.findall(text)[:8]:
             parts = re.split(r"\.|::", token)

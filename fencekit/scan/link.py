@@ -52,7 +52,9 @@ from fencekit.scan.values import (
 
 MAX_HOPS = 14
 MAX_WRITES = 40
-STEPS_PER_TOOL = 60_000
+MAX_ENTRIES = 8  # activations of one function that one tool's walk looks into
+MAX_ITEMS = 40  # elements of a loop that are looked at one by one
+STEPS_PER_TOOL = 30_000
 
 
 @dataclass(slots=True, frozen=True)
@@ -115,6 +117,7 @@ class Walker:
         self.tool = tool
         self.found = Walked()
         self._seen: set[tuple[object, ...]] = set()
+        self._entered: dict[int, int] = {}
         self._retries: list[Retry] = []
         self._order = 0
         self._visits = 0
@@ -125,8 +128,10 @@ class Walker:
         """Enter a function in an activation and follow its body."""
         function = func.function
         sign = (id(function), *self._signature(env))
-        if sign in self._seen or len(self.found.hits) >= MAX_WRITES:
+        visits = self._entered.get(id(function), 0)
+        if sign in self._seen or visits >= MAX_ENTRIES or len(self.found.hits) >= MAX_WRITES:
             return
+        self._entered[id(function)] = visits + 1
         module = function.module
         if len(chain) >= MAX_HOPS or self._visits > self._budget:
             self.found.cut.append((env.file, function.line))
@@ -157,8 +162,6 @@ class Walker:
                         out.append((name, value.value))
                     case Func():
                         out.append((name, id(value.function)))
-                    case Record():
-                        out.append((name, id(value.expr)))
                     case Inst():
                         out.append((name, id(value.cls)))
                     case _:
@@ -239,7 +242,7 @@ class Walker:
         if stmt.iterable is not None:
             items = natives.elements(self.ev, self.ev.eval(stmt.iterable, env))
         if (
-            1 < len(items) <= 40
+            1 < len(items) <= MAX_ITEMS
             and stmt.iterable is not None
             and all(not isinstance(i, Input | Ext) for i in items)
         ):
@@ -349,7 +352,17 @@ class Walker:
                 return
         self._hit(effect, call, env, chain)
 
+    def _authenticates(self, effect: Effect, chain: tuple[Hop, ...]) -> bool:
+        """Tell whether a write only obtains a credential or reports about the process."""
+        if set(words.split(self.tool)) & words.AUTHENTICATES:
+            return False
+        told = {w for hop in chain[1:] for w in words.split(hop.symbol.rsplit(".", 1)[-1])}
+        address = effect.target.split("?")[0].rstrip("/").lower()
+        return bool(told & words.AUTHENTICATES) or address.endswith(("/token", "/oauth", "/login"))
+
     def _hit(self, effect: Effect, call: Call, env: Env, chain: tuple[Hop, ...]) -> None:
+        if self._authenticates(effect, chain):
+            return
         if self._handler_depth and effect.weak:
             return
         facts, inputs = keys.at_call(self.ev, call, env)

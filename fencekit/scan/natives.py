@@ -134,6 +134,11 @@ def _seq_method(ev: Instances, obj: Seq, name: str, call: Call, env: Env) -> lis
     if name == "concat":
         more = [v for a in call.args for v in elements(ev, ev.eval(a.value, env))]
         return [Seq([*obj.items, *more], **where)]  # type: ignore[arg-type]
+    if name in ("includes", "contains", "has", "indexOf") and call.args:
+        return _includes(ev, obj, call, env)
+    if name in ("find", "filter") and call.args:
+        chosen = _chosen(ev, obj, call, env)
+        return chosen if name == "find" else [Seq(chosen, obj.open, **where)]  # type: ignore[arg-type]
     if name in ("entries", "enumerate"):
         return [Seq([Seq([Unknown(), item]) for item in obj.items])]
     if name in SAME:
@@ -143,6 +148,31 @@ def _seq_method(ev: Instances, obj: Seq, name: str, call: Call, env: Env) -> lis
     if name == "join":
         return [Const("{}", holes=True, inputs=tuple(obj.items), **where)]  # type: ignore[arg-type]
     return None
+
+
+def _includes(ev: Instances, obj: Seq, call: Call, env: Env) -> list[Value] | None:
+    asked = ev.eval(call.args[0].value, env)
+    held = [v.value for v in obj.items if isinstance(v, Const) and not v.holes]
+    if len(asked) != 1 or not isinstance(asked[0], Const) or asked[0].holes:
+        return None
+    if len(held) != len(obj.items) or obj.open:
+        return None
+    return [Const(asked[0].value in held, file=env.file, line=call.line)]
+
+
+def _chosen(ev: Instances, obj: Seq, call: Call, env: Env) -> list[Value]:
+    """Return the items a predicate does not rule out; only the sure ones where there are any."""
+    maybe: list[Value] = []
+    sure: list[Value] = []
+    for func in ev.eval(call.args[0].value, env):
+        for item in obj.items:
+            told = call_function(ev, func, [[item]], env)
+            flag = told[0].value if len(told) == 1 and isinstance(told[0], Const) else None
+            if flag is True:
+                sure.append(item)
+            elif flag is not False:
+                maybe.append(item)
+    return sure or maybe or list(obj.items)
 
 
 def _record_method(

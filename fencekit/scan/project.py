@@ -131,8 +131,8 @@ class Project:
     def _javascript_at(self, base: str) -> list[str]:
         stem, dot, suffix = base.rpartition(".")
         tries = [base]
-        if dot and f".{suffix}" in JS_SUFFIXES:
-            tries += [stem + s for s in JS_SUFFIXES]
+        if dot and f".{suffix}" in JS_SUFFIXES:  # a built `.js` stands for the source beside it
+            tries = [*(stem + s for s in JS_SUFFIXES), base]
         tries += [base + s for s in JS_SUFFIXES]
         tries += [posixpath.join(base, "index" + s) for s in JS_SUFFIXES]
         found = [p for p in tries if p in self.facts]

@@ -37,6 +37,7 @@ class Record(Value):
     env: Env | None
     changes: list[tuple[Mutation, Env]] = field(default_factory=list)
     made: list[tuple[list[Value], list[Value], int]] = field(default_factory=list)
+    lookup: dict[str, list[tuple[Mutation, Env]]] | None = None
 
 
 @dataclass(slots=True, eq=False)

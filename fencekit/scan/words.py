@@ -238,6 +238,12 @@ COMMAND_WRITES = _words(
     "undo restart pause resume port-forward unlink chmod chown sed tee say afplay open osascript"
 )
 SHELLS = _words("sh bash zsh cmd powershell pwsh osascript python node")
+# Functions that obtain, renew or drop a credential: what they send changes nothing for the caller.
+AUTHENTICATES = _words(
+    "auth authenticate authenticated authentication authorize oauth token tokens login credential "
+    "credentials jwt refreshtoken accesstoken relogin reauthenticate reauth telemetry analytics "
+    "metrics logging logger"
+)
 TEMPORARY = _words("tmp temp temporary cache caches log logs debug")
 
 
