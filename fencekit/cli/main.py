@@ -17,6 +17,7 @@ from fencekit import __version__
 
 # name -> (module that holds `command`, one line for --help); modules are imported when used.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "trust": ("fencekit.cli.trust", "Let a project's fencekit.toml count in full."),
     "wrap": ("fencekit.cli.wrap", "Stand in front of an MCP server: every action runs once."),
     "probe": ("fencekit.cli.probe", "Ask one tool twice and count the effects."),
     "demo": ("fencekit.cli.demo", "Watch one charge fire twelve times, then once."),

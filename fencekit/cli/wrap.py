@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 if TYPE_CHECKING:
+    from fencekit.wrap.config import Config
     from fencekit.wrap.rules import Rules
-
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, None: 1.0}
 
 
 class Span(click.ParamType[float]):
@@ -25,12 +23,12 @@ class Span(click.ParamType[float]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return seconds."""
-        if isinstance(value, float):
-            return value
-        match = _SPAN.fullmatch(str(value).strip())
-        if match is None or not (seconds := float(match[1]) * _UNITS[match[2]]):
-            self.fail(f"{value!r} is no length of time; write 60, 90s, 15m or 24h", param, ctx)
-        return seconds
+        from fencekit.wrap.config import seconds
+
+        try:
+            return seconds(value)
+        except ValueError as problem:
+            self.fail(str(problem), param, ctx)
 
 
 @click.command(short_help="Fence an MCP server: every action runs once.")
@@ -43,7 +41,6 @@ class Span(click.ParamType[float]):
 @click.option(
     "--lease",
     type=Span(),
-    default=60.0,
     envvar="FENCEKIT_LEASE_SECS",
     show_default="60s",
     help="How long a call is believed to run without a sign of life.",
@@ -51,7 +48,6 @@ class Span(click.ParamType[float]):
 @click.option(
     "--result-ttl",
     type=Span(),
-    default=86_400.0,
     envvar="FENCEKIT_RESULT_TTL_SECS",
     show_default="24h",
     help="How long a repeat gets the recorded result.",
@@ -59,9 +55,14 @@ class Span(click.ParamType[float]):
 @click.option(
     "--infer",
     type=click.Choice(["on", "off"]),
-    default="on",
-    show_default=True,
+    show_default="on",
     help="Whether the name of a tool without hints may show that it only reads.",
+)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="FENCEKIT_CONFIG",
+    help="A fencekit.toml of your own.",
 )
 @click.option(
     "--observe", is_flag=True, help="Fence nothing; record and report what would be done."
@@ -76,21 +77,28 @@ def command(command: tuple[str, ...], **options: Any) -> None:
     """
     if not command:
         raise click.UsageError("say which server to wrap: fencekit wrap -- CMD...")
-    rules = _rules(options)
+    config = _config(options)
+    infer = None if options["infer"] is None else options["infer"] == "on"
+    rules = config.rules(infer=infer, lease=options["lease"], replay_for=options["result_ttl"])
     if options["plan"]:
         _plan(command, rules, options["as_json"])
         return
-    sys.exit(_run(command, rules, options))
+    for name in ("ledger", "scope", "account_env"):
+        options[name] = options[name] or config.top.get(name) or options[name]
+    sys.exit(_run(command, rules, config, options))
 
 
-def _rules(options: dict[str, Any]) -> Rules:
-    from fencekit.wrap.rules import Rules, ToolRule
+def _config(options: dict[str, Any]) -> Config:
+    from fencekit.core.errors import InvalidRequest
+    from fencekit.wrap.trust import load
 
-    default = ToolRule(lease=options["lease"], replay_for=options["result_ttl"])
-    return Rules(default=default, infer=options["infer"] == "on")
+    try:
+        return load(options["config"], Path.cwd())
+    except InvalidRequest as problem:
+        raise click.UsageError(str(problem)) from None
 
 
-def _run(command: tuple[str, ...], rules: Rules, options: dict[str, Any]) -> int:
+def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[str, Any]) -> int:
     import secrets
 
     from fencekit.core.config import FenceConfig
@@ -123,7 +131,11 @@ def _run(command: tuple[str, ...], rules: Rules, options: dict[str, Any]) -> int
     busy.append(gate)
     proxy = StdioProxy()
     pump = Pump(gate, record, proxy.host.outbox.put)
-    say(f"scope {scope.name}, ledger {record.where}" + (", observing" if settings.observe else ""))
+    files = ", ".join(str(path) for path in config.files) or "none"
+    how = ", observing" if settings.observe else ""
+    say(f"scope {scope.name}, ledger {record.where}, config {files}{how}")
+    for line in config.left_out:
+        say(line)
     if record.problem is not None:
         say(f"the ledger is unusable, so fenced calls will be refused: {record.problem}")
     try:
