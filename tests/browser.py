@@ -103,7 +103,8 @@ class Chromium:
             context.close()
 
 
-@pytest.fixture(scope="session")
+# NOTE: not for the session: while the driver runs, asyncio.run() is refused in this thread.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Chromium]:
     """Debian's chromium, started once per run; missing, the test is skipped (in CI: fails)."""
     path = need("chromium")
