@@ -18,7 +18,7 @@ from fencekit.wire.client import Client
 from fencekit.wire.errors import HttpRefused, NeverLeft, TimedOut, WireError
 from fencekit.wire.frames import Frame, Kind
 
-REPLAYED_SLACK = 2.0  # seconds by which a fence's wall clock may be behind ours
+REPLAYED_SLACK = 0.001  # seconds: a fence may tell whole milliseconds
 
 
 @dataclass(frozen=True)

@@ -155,9 +155,13 @@ def _kinds(evidence: Evidence) -> list[MarkKind]:
 
 
 def executed_now(evidence: Evidence) -> int:
-    """Return how many calls a fence let through: the answers that carry no mark of a replay."""
+    """Return how many calls a fence let through: answers without the mark of a replay.
+
+    An answer that was discarded unread had a mark or not; it is not counted.
+    """
     replays = (MarkKind.REPLAYED_NOW, MarkKind.REPLAYED_BEFORE, MarkKind.REFUSED)
-    return sum(call.mark is None or call.mark.kind not in replays for call in _answered(evidence))
+    read = [call for call in _answered(evidence) if call.outcome is not Outcome.DISCARDED]
+    return sum(call.mark is None or call.mark.kind not in replays for call in read)
 
 
 def _fence(evidence: Evidence) -> Count | None:
@@ -169,8 +173,12 @@ def _fence(evidence: Evidence) -> Count | None:
     text = f"{ran} executed now, {now} replayed from now, {before} replayed from before"
     if not evidence.setting.fenced:
         return Count("fence", None, f"{text}; but this probe did not start the fence that says so")
-    if ran == 0 and now and not before and evidence.earlier_effects == 1:
-        return Count("fence", 1, f"{text}; one in the whole run", fresh=False)
+    # What is replayed from now was executed in this run: by an earlier way, or by the one call
+    # of this way whose answer was not read.
+    earlier = evidence.earlier_effects or 0
+    unread = any(call.outcome is Outcome.DISCARDED for call in evidence.calls)
+    if ran == 0 and now and not before and earlier + (unread and not earlier) == 1:
+        return Count("fence", 1, f"{text}; one in the whole run", fresh=not earlier)
     if ran == 0 or ran > 1:
         return Count("fence", None, text)
     return Count("fence", 1, f"{text} {_of(evidence)}")
@@ -255,6 +263,8 @@ def _undecided(evidence: Evidence, seen: Comparison, best: Count | None) -> str:
             f"the answers differ ({best.reason}), but they come from separate processes, each "
             "perhaps with a world of its own, and no counter stands outside them"
         )
+    if len(successes(evidence.calls)) < 2:
+        return f"no two answers were read to compare, and no counter stands outside them ({of})"
     natures = {d.nature for d in seen.differences}
     paths = ", ".join(d.path for d in seen.differences[:3])
     if seen.agrees_on and seen.differences:

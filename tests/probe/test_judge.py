@@ -245,6 +245,22 @@ def test_replays_of_an_earlier_way_of_the_same_run_are_one_in_all():
     assert not judge(evidence).fresh
 
 
+@pytest.mark.parametrize(("earlier", "verdict"), [(None, ONE), (1, ONE), (2, NO)])
+def test_behind_a_fence_a_lost_answer_is_not_taken_for_an_execution(earlier, verdict):
+    lost = Call(1, Outcome.DISCARDED)
+    evidence = Evidence(
+        Way.LOST_ANSWER,
+        (lost, replace(marked(NOW)[0], n=2)),
+        setting=Setting(fenced=True),
+        cut=Cut("x", first_ran=True),
+        earlier_effects=earlier,
+    )
+    judgement = judge(evidence)
+
+    assert judgement.verdict is verdict
+    assert judgement.fresh is (earlier != 1)
+
+
 def test_refusals_after_an_earlier_effect_show_nothing_of_their_own():
     refused = tuple(Call(n, Outcome.TOOL_ERROR) for n in (1, 2))
     evidence = twins(*refused, observation=seen(0), earlier_effects=1)
