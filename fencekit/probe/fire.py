@@ -18,7 +18,7 @@ from fencekit.wire.client import Client
 from fencekit.wire.errors import HttpRefused, NeverLeft, TimedOut, WireError
 from fencekit.wire.frames import Frame, Kind
 
-REPLAYED_SLACK = 0.001  # seconds: a fence may tell whole milliseconds
+REPLAYED_SLACK = 1.0  # seconds: a fence tells whole seconds, cut off
 
 
 @dataclass(frozen=True)
