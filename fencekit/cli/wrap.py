@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fencekit.wrap.config import Config
+    from fencekit.wrap.identity import Scope
     from fencekit.wrap.rules import Rules
+    from fencekit.wrap.stdio import Closable
 
 
 class Span(click.ParamType[float]):
@@ -33,6 +37,19 @@ class Span(click.ParamType[float]):
 
 @click.command(short_help="Fence an MCP server: every action runs once.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD...")
+@click.option("--url", help="Wrap the server at this Streamable HTTP address instead of CMD.")
+@click.option(
+    "--header",
+    multiple=True,
+    metavar="'NAME: VALUE'",
+    help="For --url; VALUE may be $VAR or @FILE.",
+)
+@click.option("--bearer-env", metavar="NAME", help="For --url: variable that holds the token.")
+@click.option(
+    "--bearer-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="For --url: file that holds the token.",
+)
 @click.option("--ledger", envvar="FENCEKIT_LEDGER", help="Where outcomes are recorded (a URL).")
 @click.option("--scope", envvar="FENCEKIT_SCOPE", help="One name for all hosts that share actions.")
 @click.option(
@@ -75,13 +92,13 @@ def command(command: tuple[str, ...], **options: Any) -> None:
     Everything except a call of a fenced tool passes unchanged. Tools that create, charge or send
     are fenced; `--plan` shows which, and why.
     """
-    if not command:
-        raise click.UsageError("say which server to wrap: fencekit wrap -- CMD...")
+    if bool(command) == bool(options["url"]):
+        raise click.UsageError("say one server to wrap: fencekit wrap -- CMD... or --url ADDRESS")
     config = _config(options)
     infer = None if options["infer"] is None else options["infer"] == "on"
     rules = config.rules(infer=infer, lease=options["lease"], replay_for=options["result_ttl"])
     if options["plan"]:
-        _plan(command, rules, options["as_json"])
+        _plan(command, rules, options)
         return
     for name in ("ledger", "scope", "account_env"):
         options[name] = options[name] or config.top.get(name) or options[name]
@@ -104,25 +121,18 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
     from fencekit.core.config import FenceConfig
     from fencekit.core.errors import InvalidRequest
     from fencekit.wire.errors import WireError
-    from fencekit.wire.stdio import Child
     from fencekit.wrap.gate import Gate
     from fencekit.wrap.pump import Pump, say
     from fencekit.wrap.record import Record
-    from fencekit.wrap.scope import scope_of
     from fencekit.wrap.stdio import StdioProxy
     from fencekit.wrap.turn import Settings
 
     busy: list[Gate] = []
     try:
-        scope = scope_of(
-            command,
-            os.getcwd(),
-            os.environ,
-            name=options["scope"],
-            account_env=options["account_env"],
-        )
+        headers = _headers(options)
+        scope = _scope(command, headers, options)
         record = Record(options["ledger"], FenceConfig(), lambda: not any(g.busy for g in busy))
-    except InvalidRequest as problem:
+    except (InvalidRequest, ValueError) as problem:
         raise click.UsageError(str(problem)) from None
     settings = Settings(
         rules, scope, record.holder, lambda: secrets.token_hex(16), observe=options["observe"]
@@ -138,14 +148,61 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
         say(line)
     if record.problem is not None:
         say(f"the ledger is unusable, so fenced calls will be refused: {record.problem}")
+
+    def connect(ended: Callable[[], None]) -> Closable:
+        if options["url"]:
+            from fencekit.wrap.remote import RemoteUpstream
+
+            return RemoteUpstream(pump, options["url"], headers)
+        from fencekit.wire.stdio import Child
+        from fencekit.wrap.stdio import ChildUpstream
+
+        return ChildUpstream(pump, lambda: Child(command), ended)
+
     try:
-        return proxy.run(pump, lambda: Child(command))
+        return proxy.run(pump, connect)
     except WireError as problem:
         say(str(problem))
         return 2
 
 
-def _plan(command: tuple[str, ...], rules: Rules, as_json: bool) -> None:
+def _headers(options: dict[str, Any]) -> dict[str, str]:
+    """Return the headers for the upstream, secrets read from the environment or from files."""
+    if not options["url"]:
+        return {}
+    from fencekit.wire.http import secret_headers
+
+    given: dict[str, str] = {}
+    for text in options["header"]:
+        name, colon, value = text.partition(":")
+        if not colon or not name.strip():
+            raise ValueError("--header is written 'Name: value', where value may be $VAR or @FILE")
+        given[name.strip()] = value.strip()
+    return secret_headers(
+        given, bearer_env=options["bearer_env"], bearer_file=options["bearer_file"]
+    )
+
+
+def _scope(command: tuple[str, ...], headers: dict[str, str], options: dict[str, Any]) -> Scope:
+    from fencekit.wrap.scope import scope_of
+
+    # Behind a URL our own environment acts as nobody; what the headers say may be an account.
+    url = options["url"] or ""
+    environ = dict(os.environ)
+    if url:
+        named = {name: environ[name] for name in options["account_env"] if name in environ}
+        environ = {**named, **{f"HTTP_TOKEN_{name}": value for name, value in headers.items()}}
+    return scope_of(
+        command,
+        os.getcwd(),
+        environ,
+        name=options["scope"],
+        account_env=options["account_env"],
+        url=url,
+    )
+
+
+def _plan(command: tuple[str, ...], rules: Rules, options: dict[str, Any]) -> None:
     import json
 
     from fencekit.wire.client import Target
@@ -153,8 +210,14 @@ def _plan(command: tuple[str, ...], rules: Rules, as_json: bool) -> None:
     from fencekit.wrap import plan
 
     try:
-        client = Target(command=command, stderr="inherit").connect()
-    except WireError as problem:
+        target = Target(
+            command=command,
+            url=options["url"] or "",
+            headers=_headers(options),
+            stderr="inherit",
+        )
+        client = target.connect()
+    except (WireError, ValueError) as problem:
         _unreachable(problem)
     try:
         tools = client.list_tools()
@@ -163,7 +226,7 @@ def _plan(command: tuple[str, ...], rules: Rules, as_json: bool) -> None:
     finally:
         client.close()
     made = plan.treatments(tools, rules)
-    if as_json:
+    if options["as_json"]:
         click.echo(json.dumps(plan.as_json(made), indent=2))
         return
     click.echo(plan.table(made))

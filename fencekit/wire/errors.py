@@ -35,13 +35,22 @@ class HttpRefused(WireError):
     """The HTTP layer answered with a status and without a JSON-RPC message.
 
     A status alone proves nothing about the effect, so `may_have_run` stays true; a caller with a
-    rule for a certain status (a 401 in front of every handler, say) reads `status`.
+    rule for a certain status (a 401 in front of every handler, say) reads `status`; `challenged`
+    says that it came with WWW-Authenticate.
     """
 
-    def __init__(self, status: int, text: str, *, retry_after: str | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        text: str,
+        *,
+        retry_after: str | None = None,
+        challenged: bool = False,
+    ) -> None:
         super().__init__(text)
         self.status = status
         self.retry_after = retry_after
+        self.challenged = challenged
 
 
 class HandshakeFailed(WireError):

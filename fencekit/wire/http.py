@@ -175,6 +175,7 @@ class Endpoint:
             status,
             f"{self.url} answered HTTP {status}{hint}",
             retry_after=response.headers.get("retry-after"),
+            challenged="www-authenticate" in response.headers,
         )
 
     def _stream(self, response: httpx2.Response, frame: Frame) -> Iterator[Frame]:

@@ -12,13 +12,14 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 from fencekit.wire.errors import NeverLeft, WireError
 from fencekit.wire.frames import Frame
 from fencekit.wire.stdio import Child
 from fencekit.wrap.actions import Call
 from fencekit.wrap.outbox import Outbox
-from fencekit.wrap.pump import Pump, say
+from fencekit.wrap.pump import Pump, Upstream, say
 
 MAX_LINE = 256 * 1024 * 1024  # bytes
 HOST_GONE_GRACE = 5.0  # seconds for what is in flight when the host closes its end
@@ -131,6 +132,13 @@ class StdioHost:
         gone()
 
 
+class Closable(Upstream, Protocol):
+    """A way to a server that can be ended."""
+
+    def close(self, grace: float) -> int:
+        """End it within bounds; returns the exit status that the host should see."""
+
+
 class StdioProxy:
     """Runs until the host or the server goes away, or a signal comes."""
 
@@ -139,10 +147,13 @@ class StdioProxy:
         self._over = threading.Event()
         self._why = ""
 
-    def run(self, pump: Pump, start: Callable[[], Child]) -> int:
-        """Relay between host and server; returns the exit status for this process."""
+    def run(self, pump: Pump, connect: Callable[[Callable[[], None]], Closable]) -> int:
+        """Relay between host and server; returns the exit status for this process.
+
+        `connect` makes the way to the server, and is given what to call when that goes away.
+        """
         self._catch_signals()
-        upstream = ChildUpstream(pump, start, lambda: self._end("server"))
+        upstream = connect(lambda: self._end("server"))
         pump.upstream = upstream
         threading.Thread(
             target=self.host.read,
@@ -165,7 +176,7 @@ class StdioProxy:
     def _signalled(self, number: int, _frame: object) -> None:
         self._end(signal.Signals(number).name)
 
-    def _finish(self, pump: Pump, upstream: ChildUpstream) -> int:
+    def _finish(self, pump: Pump, upstream: Closable) -> int:
         """Let what is in flight end within bounds, record the rest as unknown, end the child."""
         if self._why == "host":
             pump.wait_until_idle(HOST_GONE_GRACE)
