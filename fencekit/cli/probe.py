@@ -157,7 +157,7 @@ def _run(options: dict[str, Any]) -> int:
     plan = make_plan(options)
     options["raw"] = None if options["compare"] is None else _earlier(options["compare"])
     lines = commands(options["command"])
-    with Run(plan) as run:
+    with _terminable(), Run(plan) as run:
         try:
             with _talk() as run.say:
                 tool = run.look()
@@ -173,6 +173,21 @@ def _run(options: dict[str, Any]) -> int:
                 _deliver(run, lines, options)
             raise
         return _deliver(run, lines, options)
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Take SIGTERM for an interruption, so that servers are ended and what is known is told."""
+    import signal
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

@@ -249,7 +249,9 @@ def _nothing_ran(evidence: Evidence) -> str | None:
         old = f", the oldest {max(ages):.0f} s old" if ages else ""
         return f"nothing executed now: all {len(kinds)} answers came from a fence's record{old}"
     if len(_good(evidence)) < 2:
-        return f"fewer than two calls succeeded ({_of(evidence)})"
+        waiting = sum(call.outcome in OPEN_ENDED for call in evidence.calls)
+        may = f"; {waiting} have no outcome and may have happened" if waiting else ""
+        return f"fewer than two calls succeeded ({_of(evidence)}){may}"
     return None
 
 

@@ -137,6 +137,10 @@ class Run:
             evidence, lap = rig.perform(way)
         except WireError as error:
             raise CannotProbe(f"{way}: the server was lost: {error}") from error
+        except KeyboardInterrupt:
+            fired = self.plan.fires(way)
+            self.notes.append(f"up to {fired} calls of {way} were sent whose outcome is not here")
+            raise
         judgement = judge(evidence, self.plan.lens)
         comparison = compare_calls(evidence, self.plan.lens)
         self.asked.append(Asked(way, evidence, lap, comparison, judgement))

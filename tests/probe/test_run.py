@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jsonschema
+import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -195,6 +199,48 @@ def test_an_interrupted_run_reports_what_it_has_and_exits_130(monkeypatch):
     assert run.exit_code == 130
     assert (document["complete"], document["stopped"]) == (False, "interrupted")
     assert [way["way"] for way in document["ways"]] == ["twins"]
+
+
+# Answers everything but the call, and writes down its process id when the call comes.
+HANG = """
+import json, os, sys
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "initialize":
+        r = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+    elif m["method"] == "tools/list": r = {"tools": [{"name": "act"}]}
+    else:
+        print(os.getpid(), file=sys.stderr, flush=True)
+        open(sys.argv[1], "a").write(f"{os.getpid()}\\n")
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_a_real_interruption_ends_the_server_and_tells_what_is_not_known(sign, tmp_path):
+    called = tmp_path / "called"
+    fencekit = Path(sys.executable).parent / "fencekit"
+    words = [fencekit, "probe", "--tool", "act", "--calls", "3", "--json", "--"]
+    process = subprocess.Popen(
+        [*words, sys.executable, "-c", HANG, called],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not called.exists() or called.read_text().count("\n") < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(sign)
+    out, _ = process.communicate(timeout=30)
+    document = json.loads(out)
+
+    assert process.returncode == 130
+    assert document["stopped"] == "interrupted"
+    assert document["notes"] == ["up to 3 calls of twins were sent whose outcome is not here"]
+    assert not psutil.pid_exists(int(called.read_text().split()[0]))
 
 
 def test_a_failed_self_check_makes_the_run_void(monkeypatch, tmp_path):
