@@ -35,6 +35,7 @@ from fencekit.report.escape import mask, mask_text, shorten
 SCHEMA = "fencekit.probe/1"
 TEXT_LIMIT = 600  # characters of one answer that are kept
 DETAIL_LIMIT = 300
+SDK_OVERLAP = 40  # threads of the limiter that the SDK runs synchronous tools in
 BLIND = (
     "effects that neither the answers nor a counter show",
     "what a repeat with other arguments, later, or from another account would do",
@@ -209,6 +210,8 @@ def _raced(asked: Asked) -> list[str]:
     if lap.parallel is not None and calls >= 4 and lap.parallel < 1.5:
         text = f"the answers came one after another (about {lap.parallel:g} at a time): the server"
         return [f"{text} seems to run these calls in turn, so they hardly raced"]
+    if calls > SDK_OVERLAP:
+        return [f"a server on the Python SDK overlaps at most {SDK_OVERLAP} synchronous calls"]
     return []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from fencekit.cli.probe import command
+from tests.wire.web import web
 
 SPECIMEN = [sys.executable, "-m", "fencekit.probe.specimen"]
 FINDINGS = {
@@ -67,3 +69,37 @@ def test_nothing_proven_is_no_test(tmp_path):
     assert run.exit_code == 0
     assert not found.exists()
     assert "no test was written" in run.stderr
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+def test_over_http_it_fails_and_passes_too(era, tmp_path):
+    found = tmp_path / "test_found.py"
+    fixed = False
+    charges: list[str] = []
+
+    def shop(handler, message):
+        if message is None or "id" not in message:
+            handler.json({}, 202)
+        elif message["method"] == "server/discover":
+            handler.answer(message, {"supportedVersions": ["2026-07-28"]})
+        elif message["method"] == "initialize":
+            handler.answer(message, {"protocolVersion": "2025-11-25", "capabilities": {}})
+        elif message["method"] == "tools/list":
+            handler.answer(message, {"tools": [{"name": "pay"}]})
+        else:
+            if not fixed or not charges:
+                charges.append(f"ch_{len(charges):08d}")
+            text = json.dumps({"charge_id": charges[-1]})
+            handler.answer(message, {"content": [{"type": "text", "text": text}]})
+
+    with web(shop) as it:
+        words = ["--tool", "pay", "--calls", "3", "--url", it.url, "--era", era]
+        run = CliRunner().invoke(command, [*words, "--emit-test", str(found)])
+        assert run.exit_code == 1, run.output
+        today = pytest_on(found)
+        fixed = True
+        later = pytest_on(found)
+
+    assert today.returncode == 1, today.stdout
+    assert "executions for one action" in today.stdout
+    assert later.returncode == 0, later.stdout

@@ -222,3 +222,47 @@ def test_an_answer_cut_by_the_clock_counts_only_what_the_observer_saw(runs, ran,
     assert evidence.cut is not None
     assert evidence.cut.first_ran is ran
     assert judge(evidence, LENS).verdict is verdict
+
+
+# Runs once for each order, but its own HTTP client sends again after a failure.
+RETRIES = """
+import json, os, sys, urllib.request
+done = {}
+def post(order):
+    headers = {"Idempotency-Key": order} if os.environ.get("KEYED") else {}
+    for _ in range(3):
+        try:
+            request = urllib.request.Request(os.environ["API"] + "/charges", b"{}", headers)
+            return json.load(urllib.request.urlopen(request, timeout=0.5))
+        except OSError: pass
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    if m["method"] == "initialize":
+        r = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+    else:
+        order = m["params"]["arguments"]["order"]
+        if order not in done: done[order] = post(order)
+        r = {"content": [{"type": "text", "text": json.dumps(done[order])}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("fault", ["", "after-effect-503", "hang", "close"])
+@pytest.mark.parametrize("keyed", ["", "1"])
+def test_a_hidden_retry_shows_at_the_sink_when_the_first_write_fails(fault, keyed):
+    """Without the injected failure this server looks perfect."""
+    with Sink(fault=fault) as sink:
+        target = Target(
+            command=(sys.executable, "-c", RETRIES), env={"API": sink.url, "KEYED": keyed}
+        )
+        rig = Rig(Shot("act", {"order": "o-1"}), target.connect, Setting(), calls=4, sink=sink)
+        evidence, _ = rig.perform(Way.TWINS)
+    words = judge(evidence, LENS).words
+
+    if not fault:
+        assert words == "ONE EFFECT"
+    elif keyed:
+        assert words == "ONE EFFECT if the API honours Idempotency-Key"
+    else:
+        assert words == "PROVEN DOUBLE-FIRE"
