@@ -17,6 +17,8 @@ from fencekit import __version__
 
 # name -> (module that holds `command`, one line for --help); modules are imported when used.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "install": ("fencekit.cli.install", "Put the fence in front of your hosts' servers."),
+    "uninstall": ("fencekit.cli.uninstall", "Take the fence away from your hosts' servers."),
     "trust": ("fencekit.cli.trust", "Let a project's fencekit.toml count in full."),
     "wrap": ("fencekit.cli.wrap", "Stand in front of an MCP server: every action runs once."),
     "probe": ("fencekit.cli.probe", "Ask one tool twice and count the effects."),

@@ -1,0 +1,7 @@
+"""`fencekit uninstall`: see `fencekit.cli.install`."""
+
+from __future__ import annotations
+
+from fencekit.cli.install import uninstall as command
+
+__all__ = ["command"]
