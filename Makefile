@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench chaos clean
+.PHONY: demo test explore lint bench chaos clean
 .DEFAULT_GOAL := test
 
 $(VENV)/bin/python:
@@ -24,6 +24,9 @@ demo: $(VENV)/.run
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+explore: $(VENV)/.dev
+	FENCEKIT_REQUIRE_ALL=1 $(BIN)/python -m pytest tests/core/test_exploration.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

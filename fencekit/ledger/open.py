@@ -28,7 +28,15 @@ def open_ledger(url: str | None = None) -> Ledger:
     Raises `InvalidRequest` for a URL that names no ledger, `LedgerError` where it cannot be used.
     """
     url = url or os.environ.get("FENCEKIT_LEDGER") or "sqlite:"
-    module = importlib.import_module(_MODULES[scheme_of(url)])
+    scheme = scheme_of(url)
+    try:
+        module = importlib.import_module(_MODULES[scheme])
+    except ImportError as missing:
+        extra = _MODULES[scheme].rpartition(".")[2]
+        raise InvalidRequest(
+            f"a {scheme} ledger needs a driver that is not installed ({missing.name}): "
+            f"pip install 'mcp-fencekit[{extra}]'"
+        ) from None
     return cast("Ledger", module.open_url(url))
 
 

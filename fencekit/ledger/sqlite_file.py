@@ -17,7 +17,7 @@ from fencekit.core.errors import (
     LedgerFull,
     LedgerUnavailable,
 )
-from fencekit.core.state import RETENTION_MS, Absent, Done, IntentKey, IntentRecord
+from fencekit.core.state import IntentKey
 
 SCHEMA = 1
 APPLICATION = 0x66656E63  # "fenc"
@@ -92,17 +92,6 @@ def key_of(text: bytes) -> IntentKey:
     """Read what `key_text` wrote."""
     principal, _, intent = text.decode().partition("\0")
     return IntentKey(principal, intent)
-
-
-def due_of(record: IntentRecord) -> int:
-    """Return when sweep may look at a record: 0 for what has no outcome, which is never."""
-    state = record.state
-    if isinstance(state, Done):
-        return max(1, state.expires_at_ms)
-    if isinstance(state, Absent):
-        kept = [e.at_ms for e in record.ended] + [r.at_ms for r in record.remembered]
-        return max(1, max(kept, default=0) + RETENTION_MS + 1)
-    return 0
 
 
 @contextlib.contextmanager

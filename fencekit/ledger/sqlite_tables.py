@@ -21,8 +21,9 @@ from fencekit.core.state import (
     Unknown,
 )
 from fencekit.ledger import codec
+from fencekit.ledger.due import due_of
 from fencekit.ledger.holders import HolderLocks
-from fencekit.ledger.sqlite_file import due_of, key_text
+from fencekit.ledger.sqlite_file import key_text
 
 CACHED = 4096
 """How many decoded records a process keeps, to spare decoding what it wrote itself."""

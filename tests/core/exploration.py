@@ -123,16 +123,23 @@ def explore(
 
 def _key(world: World) -> int:
     """What makes a state new: revisions count only as far as somebody compares them."""
-    operators = tuple(
-        sorted(
-            ((o.saw is not None and hash(o.saw.state)), o.current, o.sent) for o in world.operators
-        )
-    )
     record = replace(world.record, revision=0)
     head = replace(world.head, revision=0)
+    operators = tuple(map(_operator_key, world.operators))
     return hash(
         (record, head, world.clients, operators, world.dead, world.acknowledged, world.answers)
     )
+
+
+def _operator_key(operator: Operator) -> Any:
+    """What an operator may still do. A look that is current saw the record; a stale one is only
+    good for a forget, and for being refused, which does not depend on what it saw.
+    """
+    if operator.current:
+        return ("current", operator.sent)
+    if operator.saw is None or isinstance(operator.saw.state, Absent):
+        return ("", operator.sent)
+    return ("stale", operator.sent, operator.saw.state.ticket.id)
 
 
 def _next(world: World) -> Iterator[World]:

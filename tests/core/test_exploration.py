@@ -10,6 +10,7 @@ from fencekit.core import domains, endings, operators, prepare, sweep, table
 from fencekit.core.messages import Head
 from fencekit.core.state import Absent, Unknown
 from fencekit.core.table import OnCommit, OnPrepare
+from tests.conftest import REQUIRE_ALL
 from tests.core import exploration, exploration_reads
 
 
@@ -87,3 +88,13 @@ def test_finds_a_sweep_that_frees_unknown(monkeypatch):
     monkeypatch.setattr(sweep, "sweep", frees)
     with pytest.raises(exploration.Broken, match=r"^4: sweep"):
         exploration.explore(operators=0)
+
+
+@pytest.mark.timeout(1200)
+def test_no_promise_breaks_with_two_operators():
+    """More than a million states; it takes minutes, so only CI and `make explore` wait for it."""
+    if not REQUIRE_ALL:
+        pytest.skip("two operators take minutes: make explore")
+    states, _ = exploration.explore(operators=2)
+
+    assert states > 1_000_000

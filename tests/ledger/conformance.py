@@ -12,10 +12,12 @@ from fencekit.core.draft import View
 from fencekit.core.state import Floor, Holder, InFlight, IntentKey, Liveness, Now, Unknown
 from fencekit.ledger.base import Ledger
 from fencekit.ledger.clocks import Clocks
+from fencekit.ledger.conditional import ConditionalLedger
 from fencekit.ledger.jsonl import JsonlLedger
 from fencekit.ledger.location import Location
 from fencekit.ledger.memory import Everything, MemoryLedger
 from fencekit.ledger.sqlite import SqliteLedger
+from tests.ledger import servers
 
 START_MS = 1_800_000_000_000
 
@@ -31,16 +33,32 @@ class TestClock:
 
     def clocks(self) -> Clocks:
         """Return the clocks of a ledger that live by this one."""
-        return Clocks(lambda: START_MS + self.ms, lambda: self.ms, self.boot)
+        return Clocks(lambda: START_MS + self.ms, lambda: START_MS + self.ms, self.boot)
+
+    def read(self, store: Any) -> None:
+        """Make a shared store tell this clock instead of its server's."""
+        real = store.read
+        store.read = lambda keys: (real(keys)[0], START_MS + self.ms)
 
 
 Opener = Callable[[Path, TestClock], Ledger]
+
+
+def _postgres(path: Path, clock: TestClock) -> Ledger:
+    from fencekit.ledger.postgres import PostgresStore
+
+    store = PostgresStore(servers.postgres(), servers.name_for(path))
+    clock.read(store)
+    return ConditionalLedger("postgresql://", store, "p" * 32)
+
 
 LEDGERS: dict[str, Opener] = {
     "memory": lambda path, clock: MemoryLedger(clock.clocks()),
     "sqlite": lambda path, clock: SqliteLedger(Location(path / "l.db"), clock.clocks()),
     "jsonl": lambda path, clock: JsonlLedger(Location(path / "l.jsonl"), clock.clocks()),
 }
+SHARED: dict[str, Opener] = {"postgresql": _postgres}
+LEDGERS |= SHARED
 DURABLE = [name for name in LEDGERS if name != "memory"]
 
 
@@ -50,6 +68,7 @@ class Model:
 
     clock: TestClock
     process: str
+    sees_processes: bool = True
     view: View = field(default_factory=View)
     audit: list[dict[str, Any]] = field(default_factory=list)
 
@@ -58,7 +77,8 @@ class Model:
 
     def now(self) -> Now:
         """The same clock as the ledger's."""
-        return Now(START_MS + self.clock.ms, self.clock.ms, self.clock.boot)
+        ms = START_MS + self.clock.ms
+        return Now(ms, ms, self.clock.boot if self.sees_processes else "")
 
     def call(self, command: Any) -> Any:
         """Decide one command."""
@@ -74,7 +94,7 @@ class Model:
 
     def _liveness(self, holder: Holder) -> Liveness:
         """This process is alive; those that held the same ledger before it are dead."""
-        if holder.kind != "process":
+        if holder.kind != "process" or not self.sees_processes:
             return Liveness.CANNOT_TELL
         return Liveness.ALIVE if holder.process == self.process else Liveness.DEAD
 

@@ -1,0 +1,411 @@
+"""Ledgers over a shared store: read, decide here, write only if nothing read has changed.
+
+The store knows no rules. It keeps opaque values under opaque keys, each with a version that is
+never given twice (absent is 0), and offers two things: read some keys together with its own clock,
+and `compare_and_write`, which writes a group of values and audit lines only if every key that the
+group's decisions read still has the version that was read. A whole batch of waiting commands is
+read and written in one round trip each; a conflict decides anew only the group that met it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import orjson
+
+from fencekit.core.decide import decide, touches
+from fencekit.core.draft import FLOOR, Decision, Event, NotLoaded, View
+from fencekit.core.errors import LedgerError, LedgerUnavailable
+from fencekit.core.messages import Answer, Command
+from fencekit.core.situation import as_of
+from fencekit.core.state import (
+    Absent,
+    DomainHead,
+    Floor,
+    Holder,
+    IntentKey,
+    IntentRecord,
+    Liveness,
+    Now,
+)
+from fencekit.core.sweep import sweep
+from fencekit.ledger import codec
+from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown
+from fencekit.ledger.batch import GroupCommit
+from fencekit.ledger.due import due_of
+from fencekit.ledger.sealing import check_record
+
+FLOOR_KEY = b"f"
+DEADLINE = 10.0
+"""For how long, in seconds, a batch is tried again before its callers are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One value as read: its version (0: absent) and its bytes."""
+
+    version: int
+    value: bytes | None
+
+
+@dataclass(slots=True)
+class Group:
+    """What one group of decisions read and writes; written whole or not at all."""
+
+    expected: dict[bytes, int] = field(default_factory=dict)
+    values: dict[bytes, bytes | None] = field(default_factory=dict)
+    due: dict[bytes, int] = field(default_factory=dict)
+    audit: list[bytes] = field(default_factory=list)
+    members: list[int] = field(default_factory=list)
+
+
+class Store(Protocol):
+    """The two things that a shared store must do, and what operators need to look."""
+
+    def read(self, keys: Sequence[bytes]) -> tuple[dict[bytes, Stored], int]:
+        """Return what stands under each key, and the store's clock in milliseconds."""
+        ...
+
+    def compare_and_write(self, groups: Sequence[Group]) -> set[int]:
+        """Write every group whose expectations hold; return the indices of those that do not."""
+        ...
+
+    def scan(self, prefix: bytes, after: bytes, limit: int) -> list[tuple[bytes, Stored]]:
+        """Return values in the order of their keys."""
+        ...
+
+    def due(self, until_ms: int, limit: int) -> list[tuple[bytes, Stored]]:
+        """Return values that sweep may look at."""
+        ...
+
+    def audit(self, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return audit lines with their numbers."""
+        ...
+
+    def counters(self) -> list[bytes]:
+        """Return the counters that processes saved."""
+        ...
+
+    def save_counters(self, process: str, counts: bytes) -> None:
+        """Replace the counters of one process."""
+        ...
+
+    def describe(self) -> Description:
+        """Say what this store is and what its answers rest on."""
+        ...
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        ...
+
+
+class ConditionalLedger:
+    """A ledger over a `Store`. A holder is believed for its lease: nothing else can be seen."""
+
+    def __init__(self, url: str, store: Store, process: str, deadline: float = DEADLINE) -> None:
+        self.url = url
+        self._store = store
+        self._process = process
+        self._deadline = deadline
+        self.holder = Holder("process", process)
+        self._group = GroupCommit(self._run)
+        _, server_ms = store.read(())
+        self._offset_ms = server_ms - _local_ms()
+
+    # --- asking ------------------------------------------------------------------------------
+
+    def now(self) -> Now:
+        """Return the store's clock, as well as it can be known without asking."""
+        ms = _local_ms() + self._offset_ms
+        return Now(ms, ms)
+
+    def call(self, command: Command) -> Answer:
+        """Decide one command; this thread asks the store if no other does."""
+        return self._group.call(command)
+
+    def submit(self, command: Command) -> Future[Answer]:
+        """Decide one command in the ledger's thread."""
+        return self._group.submit(command)
+
+    def enqueue(self, command: Command, done: Callback) -> None:
+        """Decide one command in the ledger's thread and call back there."""
+        self._group.enqueue(command, done)
+
+    def _run(self, commands: Sequence[Command]) -> list[Outcome]:
+        answers: list[Outcome | None] = [None] * len(commands)
+        left = list(range(len(commands)))
+        until = time.monotonic() + self._deadline
+        failure: LedgerError | None = None
+        while left:
+            try:
+                left = self._round(commands, left, answers)
+                failure = None
+            except LedgerUnavailable as problem:
+                # Whether the write arrived is not known: the same commands are asked again, and a
+                # command that was carried out answers the same.
+                failure = problem
+            if left and time.monotonic() > until:
+                raise failure or LedgerUnavailable(
+                    "other writers changed the same intents faster than this process could decide: "
+                    "nothing was admitted; try again"
+                )
+        return [answer for answer in answers if answer is not None]
+
+    def _round(
+        self, commands: Sequence[Command], left: list[int], answers: list[Outcome | None]
+    ) -> list[int]:
+        """Read, decide and write once; returns the commands that met a conflict."""
+        view, versions, now = self._read([commands[i] for i in left])
+        groups = _Groups()
+        for i in left:
+            try:
+                decision, keys = self._decide(view, versions, commands[i], now)
+            except LedgerError as damaged:
+                if isinstance(damaged, LedgerUnavailable):
+                    raise
+                answers[i] = damaged
+                continue
+            answers[i] = decision.answer
+            view.apply(decision.writes)
+            groups.add(i, keys, decision, versions)
+        writing = [group for group in groups.all() if group.values]
+        if not writing:
+            return []
+        failed = self._store.compare_and_write(writing)
+        return sorted(i for index in failed for i in writing[index].members)
+
+    def _read(self, commands: list[Command]) -> tuple[View, dict[bytes, int], Now]:
+        keys: dict[bytes, None] = {}
+        for command in commands:
+            touched = touches(command)
+            keys.update((intent_key(k), None) for k in touched.intents)
+            keys.update((domain_key(d), None) for d in touched.domains)
+            if touched.domains:
+                keys[FLOOR_KEY] = None
+        view = View({}, {}, None)
+        versions: dict[bytes, int] = {}
+        now = self._load(view, versions, list(keys))
+        return view, versions, now
+
+    def _load(self, view: View, versions: dict[bytes, int], keys: list[bytes]) -> Now:
+        stored, ms = self._store.read(keys)
+        self._offset_ms = ms - _local_ms()
+        for key in keys:
+            found = stored.get(key, Stored(0, None))
+            versions[key] = found.version
+            _put(view, key, found.value)
+        return Now(ms, ms)
+
+    def _decide(
+        self, view: View, versions: dict[bytes, int], command: Command, now: Now
+    ) -> tuple[Decision, set[bytes]]:
+        """Decide, and say which keys the decision read; a missing key is read then."""
+        while True:
+            watched = _Watched(view)
+            try:
+                return decide(watched, command, now), watched.keys
+            except NotLoaded as missing:
+                self._load(view, versions, [_key_of(missing)])
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def intents(self) -> Iterator[Shown]:
+        """Yield every intent that is not absent, as it stands now."""
+        _, ms = self._store.read(())
+        now = Now(ms, ms)
+        for key, value in self._scan(b"i"):
+            record = as_of(codec.decode_intent(value), now, Liveness.CANNOT_TELL)
+            if not isinstance(record.state, Absent):
+                yield Shown(key_of_intent(key), record, Liveness.CANNOT_TELL)
+
+    def domains(self) -> Iterator[tuple[str, DomainHead]]:
+        """Yield every domain."""
+        for key, value in self._scan(b"d"):
+            yield key[1:].decode(), codec.decode_domain(value)
+
+    def _scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        after = prefix
+        while rows := self._store.scan(prefix, after, 500):
+            after = rows[-1][0]
+            yield from ((key, found.value) for key, found in rows if found.value is not None)
+
+    def audit(self, after: int = 0) -> Iterator[tuple[int, Event]]:
+        """Yield the audit lines after number `after`."""
+        while rows := self._store.audit(after, 500):
+            for number, line in rows:
+                yield number, orjson.loads(line)
+            after = rows[-1][0]
+
+    def peek(self, key: IntentKey) -> int:
+        """Return the revision of an intent's record."""
+        stored, _ = self._store.read([intent_key(key)])
+        value = stored.get(intent_key(key), Stored(0, None)).value
+        return 0 if value is None else codec.decode_intent(value).revision
+
+    def sweep(self) -> int:
+        """Delete what has expired, in small groups that block nobody for long."""
+        changed = 0
+        while True:
+            _, ms = self._store.read(())
+            now = Now(ms, ms)
+            groups = []
+            for key, found in self._store.due(ms, 200):
+                if found.value is None:
+                    continue
+                record = codec.decode_intent(found.value)
+                left = sweep(record, now)
+                value = None if left is None else codec.encode_intent(left)
+                due = 0 if left is None else due_of(left)
+                groups.append(Group({key: found.version}, {key: value}, {key: due}))
+            if not groups:
+                return changed
+            failed = self._store.compare_and_write(groups)
+            changed += len(groups) - len(failed)
+            if len(failed) == len(groups):
+                return changed
+
+    def verify(self) -> Iterator[Problem]:
+        """Read every record and recompute every certificate."""
+        for key, value in self._scan(b"i"):
+            intent = key_of_intent(key)
+            try:
+                record = codec.decode_intent(value)
+            except LedgerError as damage:
+                yield Problem(f"intent {intent.intent!r}", str(damage))
+            else:
+                yield from check_record(intent, record)
+
+    def describe(self) -> Description:
+        """Say what this ledger is and what its answers rest on."""
+        return self._store.describe()
+
+    def save_counters(self, counters: dict[str, int]) -> None:
+        """Replace this process's counters."""
+        self._store.save_counters(self._process, orjson.dumps(counters))
+
+    def counters(self) -> dict[str, int]:
+        """Return the sum over all processes."""
+        total: dict[str, int] = {}
+        for text in self._store.counters():
+            for name, count in orjson.loads(text).items():
+                total[name] = total.get(name, 0) + count
+        return total
+
+    def close(self) -> None:
+        """Answer what waits, then let go of the store."""
+        self._group.close()
+        self._store.close()
+
+
+class _Watched(View):
+    """A view that notes which keys a decision looked at."""
+
+    def __init__(self, view: View) -> None:
+        self.keys: set[bytes] = set()
+        super().__init__(
+            _Noted(view.intents, self.keys, intent_key),
+            _Noted(view.domains, self.keys, domain_key),
+            view.floor,
+            view.liveness,
+        )
+        if view.floor is not None:
+            self.keys.add(FLOOR_KEY)
+
+
+class _Noted(dict[Any, Any]):
+    """A dictionary that notes what is asked of the one below."""
+
+    def __init__(
+        self, below: dict[Any, Any], noted: set[bytes], key: Callable[[Any], bytes]
+    ) -> None:
+        self._below, self._noted, self._key = below, noted, key
+
+    def __missing__(self, name: Any) -> Any:
+        self._noted.add(self._key(name))
+        return self._below[name]
+
+
+class _Groups:
+    """Decisions that share a key belong together: what one wrote the next one read."""
+
+    def __init__(self) -> None:
+        self._groups: list[Group] = []
+        self._of: dict[bytes, Group] = {}
+
+    def add(
+        self, index: int, keys: set[bytes], decision: Decision, versions: dict[bytes, int]
+    ) -> None:
+        """Add one decision, joining the groups that it ties together."""
+        # The floor is read by everybody and written by evictions only; it is compared, not shared.
+        shared = keys if decision.writes.floor is not None else keys - {FLOOR_KEY}
+        group = Group()
+        for joined in {id(g): g for k in shared if (g := self._of.get(k)) is not None}.values():
+            group.expected |= joined.expected
+            group.values |= joined.values
+            group.due |= joined.due
+            group.audit += joined.audit
+            group.members += joined.members
+            self._groups.remove(joined)
+        group.members.append(index)
+        if decision.writes or group.values:
+            group.expected |= {key: versions[key] for key in keys}
+        for intent, record in decision.writes.intents.items():
+            key = intent_key(intent)
+            group.values[key] = None if record is None else codec.encode_intent(record)
+            group.due[key] = 0 if record is None else due_of(record)
+        for domain, head in decision.writes.domains.items():
+            group.values[domain_key(domain)] = None if head is None else codec.encode_domain(head)
+        if decision.writes.floor is not None:
+            group.values[FLOOR_KEY] = codec.encode_floor(decision.writes.floor)
+        group.audit += [orjson.dumps(line) for line in decision.audit]
+        for key in group.expected.keys() | shared:
+            if key != FLOOR_KEY or decision.writes.floor is not None:
+                self._of[key] = group
+        self._groups.append(group)
+
+    def all(self) -> list[Group]:
+        """Return the groups."""
+        return self._groups
+
+
+def intent_key(key: IntentKey) -> bytes:
+    """Return the store's key of an intent; names hold no NUL."""
+    return f"i{key.principal}\0{key.intent}".encode()
+
+
+def key_of_intent(key: bytes) -> IntentKey:
+    """Read what `intent_key` wrote."""
+    principal, _, intent = key[1:].decode().partition("\0")
+    return IntentKey(principal, intent)
+
+
+def domain_key(name: str) -> bytes:
+    """Return the store's key of a domain."""
+    return f"d{name}".encode()
+
+
+def _key_of(missing: NotLoaded) -> bytes:
+    if missing.kind == FLOOR:
+        return FLOOR_KEY
+    if isinstance(missing.key, IntentKey):
+        return intent_key(missing.key)
+    return domain_key(missing.key)
+
+
+def _put(view: View, key: bytes, value: bytes | None) -> None:
+    kind = key[:1]
+    if kind == b"i":
+        record: IntentRecord | None = None if value is None else codec.decode_intent(value)
+        view.intents[key_of_intent(key)] = record
+    elif kind == b"d":
+        view.domains[key[1:].decode()] = None if value is None else codec.decode_domain(value)
+    else:
+        view.floor = Floor() if value is None else codec.decode_floor(value)
+
+
+def _local_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

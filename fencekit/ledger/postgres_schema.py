@@ -1,0 +1,69 @@
+"""The tables of the PostgreSQL ledger: made and migrated on open, or by hand from `statements`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import psycopg
+
+from fencekit.core.errors import InvalidRequest, LedgerUnavailable
+
+VERSION = 1
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
+
+_TABLES = """
+CREATE SEQUENCE IF NOT EXISTS {s}.versions;
+CREATE TABLE IF NOT EXISTS {s}.records (
+  key bytea PRIMARY KEY,        -- i: an intent, d: a domain, f: the floor
+  version bigint NOT NULL,      -- from the sequence: never given twice, also after a deletion
+  due bigint NOT NULL,          -- when sweep may look, milliseconds; 0 while there is no outcome
+  value bytea NOT NULL
+);
+CREATE INDEX IF NOT EXISTS records_due ON {s}.records (due) WHERE due > 0;
+CREATE TABLE IF NOT EXISTS {s}.audit (n bigserial PRIMARY KEY, line text NOT NULL);
+CREATE TABLE IF NOT EXISTS {s}.counters (process text PRIMARY KEY, counts text NOT NULL);
+CREATE TABLE IF NOT EXISTS {s}.meta (name text PRIMARY KEY, value text NOT NULL);
+INSERT INTO {s}.meta VALUES ('schema', '{v}') ON CONFLICT DO NOTHING;
+"""
+
+
+def check_name(schema: str) -> str:
+    """Refuse a schema name that would need quoting."""
+    if not _NAME.match(schema):
+        raise InvalidRequest(
+            f"schema {schema!r} must be lower-case letters, digits and underscores"
+        )
+    return schema
+
+
+def statements(schema: str) -> str:
+    """Return the statements that make the schema, for those who run migrations by hand."""
+    return f"CREATE SCHEMA IF NOT EXISTS {check_name(schema)};" + _TABLES.format(
+        s=schema, v=VERSION
+    )
+
+
+def migrate(db: psycopg.Connection[Any], schema: str) -> None:
+    """Make or check the schema in one transaction; ten processes may do this at once."""
+    found = _version(db, schema)
+    if found is None:
+        with db.transaction():
+            # One at a time: CREATE … IF NOT EXISTS of two sessions can still collide.
+            db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 1))", (schema,))
+            if _version(db, schema) is None:
+                db.execute(statements(schema))
+        found = _version(db, schema)
+    if found != VERSION:
+        raise LedgerUnavailable(
+            f"schema {schema!r} has version {found}, this fencekit reads {VERSION}: use the same "
+            "fencekit everywhere"
+        )
+
+
+def _version(db: psycopg.Connection[Any], schema: str) -> int | None:
+    row = db.execute("SELECT to_regclass(%s)", (f"{schema}.meta",)).fetchone()
+    if row is None or row[0] is None:
+        return None
+    found = db.execute(f"SELECT value FROM {schema}.meta WHERE name = 'schema'").fetchone()
+    return None if found is None else int(found[0])

@@ -1,0 +1,170 @@
+"""PostgreSQL: the true answer after any failure of server or connection, and never a second run."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import psycopg
+import pytest
+
+from fencekit import Fence, FenceConfig
+from fencekit.core.errors import InvalidRequest, LedgerUnavailable
+from fencekit.core.messages import Fresh
+from fencekit.fence import Calls
+from fencekit.ledger.conditional import ConditionalLedger
+from fencekit.ledger.open import open_ledger
+from fencekit.ledger.postgres import PostgresStore
+from fencekit.ledger.postgres_schema import statements
+from tests.ledger import servers
+
+
+@pytest.fixture
+def schema(tmp_path):
+    return servers.name_for(tmp_path)
+
+
+@pytest.fixture
+def url(schema):
+    return f"{servers.postgres()}&schema={schema}"
+
+
+class CuttingStore(PostgresStore):
+    """Loses the connection before, or right after, a write; as often as it is told."""
+
+    def __init__(self, *args):
+        self.cuts = []
+        super().__init__(*args)
+
+    def compare_and_write(self, groups):
+        when = self.cuts.pop(0) if self.cuts else None
+        if when == "before":
+            raise LedgerUnavailable("cut before COMMIT")
+        failed = super().compare_and_write(groups)
+        if when == "after":
+            raise LedgerUnavailable("cut after COMMIT: nobody heard the answer")
+        return failed
+
+
+@pytest.mark.parametrize("cuts", [["before"], ["after"], ["after", "before", "after"]])
+def test_a_cut_connection_gets_the_true_answer(cuts, schema):
+    store = CuttingStore(servers.postgres(), schema)
+    ledger = ConditionalLedger("postgresql://", store, "p" * 32)
+    with Fence(calls=Calls(ledger, FenceConfig())) as fence:
+        store.cuts = list(cuts)
+        admission = fence.prepare("pay", "t", domain="d")
+        assert isinstance(admission, Fresh)
+        store.cuts = list(cuts)
+        cert = fence.commit(admission.ticket, "ok")
+        store.cuts = list(cuts)
+        assert fence.prepare("pay", "t", domain="d").cert == cert
+        assert fence.current("d").seq == 1
+        assert len(list(fence.ledger.audit())) == 2
+
+
+def test_a_server_that_stays_away_stops_admissions_in_bounded_time(schema):
+    store = CuttingStore(servers.postgres(), schema)
+    ledger = ConditionalLedger("postgresql://", store, "p" * 32, deadline=0.05)
+    with Fence(calls=Calls(ledger, FenceConfig())) as fence:
+        store.cuts = ["before"] * 100_000
+        with pytest.raises(LedgerUnavailable, match="cut"):
+            fence.prepare("pay", "t")
+        store.cuts = []
+        fence.prepare("pay", "t")
+
+
+def test_a_terminated_backend_is_replaced(url, schema):
+    with Fence.open(url) as fence:
+        fence.prepare("a", "t")
+        with psycopg.connect(servers.postgres(), autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name = 'fencekit' AND query LIKE %s",
+                (f"%{schema}%",),
+            )
+        fence.prepare("b", "t")
+        assert {s.key.intent for s in fence.intents()} == {"a", "b"}
+
+
+def test_two_processes_worth_of_ledgers_admit_once(url):
+    """Two connections race for each of fifty intents; each is admitted exactly once."""
+    fences = [Fence.open(url) for _ in range(2)]
+    admitted, barrier = [], threading.Barrier(2)
+
+    def race(fence):
+        for n in range(50):
+            barrier.wait(30)
+            try:
+                if isinstance(fence.prepare(f"i{n}", "t", domain="d"), Fresh):
+                    admitted.append(n)
+            except Exception:
+                continue
+
+    threads = [threading.Thread(target=race, args=(f,)) for f in fences]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(admitted) == list(range(50))
+    assert fences[0].current("d").seq == 0
+    assert len(fences[0].current("d").open) == 50
+    for fence in fences:
+        fence.close()
+
+
+def test_ten_open_at_once(url):
+    barrier, errors = threading.Barrier(10), []
+
+    def open_one():
+        barrier.wait(30)
+        try:
+            open_ledger(url).close()
+        except Exception as problem:
+            errors.append(problem)
+
+    threads = [threading.Thread(target=open_one) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert errors == []
+
+
+def test_an_ordinary_role_with_rights_on_its_schema_only(schema):
+    with psycopg.connect(servers.postgres(), autocommit=True) as admin:
+        admin.execute(statements(schema))
+        admin.execute(f"CREATE ROLE {schema} LOGIN")
+        admin.execute(f"GRANT USAGE ON SCHEMA {schema} TO {schema}")
+        for what in ("TABLES", "SEQUENCES"):
+            admin.execute(f"GRANT ALL ON ALL {what} IN SCHEMA {schema} TO {schema}")
+    as_role = servers.postgres().replace("postgres:@", f"{schema}:@", 1)
+    with Fence.open(f"{as_role}&schema={schema}") as fence:
+        fence.commit(fence.prepare("a", "t").ticket)
+
+
+def test_a_null_character_and_big_integers_survive(url):
+    with Fence.open(url) as fence:
+        ticket = fence.prepare("a", "t", {"n": 2**80, "s": "\u0000"}).ticket
+        fence.commit(ticket, {"n": 2**80, "s": "\u0000"})
+        replay = fence.prepare("a", "t", {"n": 2**80, "s": "\u0000"})
+        assert replay.result == {"n": 2**80, "s": "\u0000"}
+        assert replay.cert.verify()
+
+
+def test_asking_creates_no_rows(url, schema):
+    with Fence.open(url) as fence:
+        fence.current("d")
+        list(fence.intents())
+        with psycopg.connect(servers.postgres()) as db:
+            assert db.execute(f"SELECT count(*) FROM {schema}.records").fetchone() == (0,)
+
+
+def test_a_dead_server_and_a_wrong_schema_are_told_without_the_password():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(LedgerUnavailable, match="cannot be reached") as told:
+        Fence.open(f"postgresql://me:s3cret@127.0.0.1:{port}/x")
+    assert "s3cret" not in str(told.value)
+    with pytest.raises(InvalidRequest, match="lower-case"):
+        Fence.open(f"{servers.postgres()}&schema=Drop;Table")
