@@ -16,16 +16,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from fencekit.probe.clients import KINDS
 from fencekit.probe.hostile import MODES, SLOW_SECONDS_ENV, Mode, Record
 
 ORDER_ENV = "FENCEKIT_ORDER"
 SERVER_SLOT = "{server}"
 ORDER_SLOT = "{order}"
 CONTROL_SLOW = "2"  # seconds; longer than the reference clients' patience
+CONTROLS_AT_ONCE = 4
 # Where a client that repeats what failed must be caught, and where it cannot be.
 BLIND_FIRES = frozenset(MODES) - {"declared-safe", "honest"}
 
@@ -136,14 +139,19 @@ def _run(command: Sequence[str], env: dict[str, str], limit: float) -> str:
 
 def controls() -> Iterator[Control]:
     """Run the three built-in clients through every mode: the battery's own mutation test."""
-    for client in ("careful", "blind", "refuser"):
-        words = [sys.executable, "-m", "fencekit.probe.clients", client, ORDER_SLOT, "--"]
-        for name, mode in MODES.items():
-            trial = run_trial([*words, SERVER_SLOT], mode, limit=60.0, slow=CONTROL_SLOW)
-            fires = client == "blind" and name in BLIND_FIRES
-            expected = Score.OVER_FIRED if fires else Score.HELD
-            expected = Score.OVER_REFUSED if client == "refuser" else expected
-            yield Control(client, name, trial.score, expected)
+    cases = [(client, name) for client in KINDS for name in MODES]
+    # They mostly wait, for answers that do not come.
+    with ThreadPoolExecutor(CONTROLS_AT_ONCE) as pool:
+        yield from pool.map(_control, *zip(*cases, strict=True))
+
+
+def _control(client: str, name: str) -> Control:
+    words = [sys.executable, "-m", "fencekit.probe.clients", client, ORDER_SLOT, "--", SERVER_SLOT]
+    trial = run_trial(words, MODES[name], limit=60.0, slow=CONTROL_SLOW)
+    fires = client == "blind" and name in BLIND_FIRES
+    expected = Score.OVER_FIRED if fires else Score.HELD
+    expected = Score.OVER_REFUSED if client == "refuser" else expected
+    return Control(client, name, trial.score, expected)
 
 
 def battery(

@@ -100,6 +100,7 @@ def test_the_slots_of_a_client_command():
 
 def test_the_battery_on_the_command_line(monkeypatch):
     monkeypatch.setattr(battery, "controls", lambda: iter(()))
+    monkeypatch.setenv(hostile.SLOW_SECONDS_ENV, "1.2")
     run = CliRunner().invoke(
         command, ["--battery", "--json", "--", *CLIENT, "blind", "{order}", "--", "{server}"]
     )
