@@ -137,7 +137,10 @@ def command(**options: Any) -> None:
     try:
         code = _run(options)
     except CannotProbe as error:
-        click.echo(f"fencekit probe: {error}", err=True)
+        from fencekit.report.escape import mask_text, terminal
+
+        # The text may quote the server: its last words on stderr, its error messages.
+        _progress(terminal(mask_text(str(error))))
         code = 2
     sys.exit(code)
 

@@ -30,7 +30,7 @@ from fencekit.probe.model import (
     Way,
 )
 from fencekit.probe.run import Asked, Run
-from fencekit.report.escape import mask, mask_text, shorten
+from fencekit.report.escape import mask, mask_argv, mask_text, shorten
 
 SCHEMA = "fencekit.probe/1"
 TEXT_LIMIT = 600  # characters of one answer that are kept
@@ -89,7 +89,9 @@ def _iso(at: datetime) -> str:
 
 def _blind(run: Run) -> list[str]:
     found = []
-    if run.plan.counter is None and run.plan.sink is None:
+    if any(asked.judgement.rests_on == "fence" for asked in run.asked):
+        found.append("what the server did with the one call that the fence let through")
+    elif run.plan.counter is None and run.plan.sink is None:
         found.append("how many effects happened: only answers were compared (--count-tool, --sink)")
     if run.plan.sink is not None:
         found.append("traffic that does not go through the sink; TLS is not intercepted")
@@ -102,7 +104,7 @@ def _target(run: Run) -> dict[str, Any]:
     target = run.plan.target
     return {
         "kind": "http" if target.url else "stdio",
-        "command": [mask_text(word) for word in target.command] or None,
+        "command": mask_argv(list(target.command)) or None,
         "url": mask_text(target.url) or None,
         "fenced": run.plan.fenced,
         **{key: run.server.get(key, "") for key in ("name", "version", "protocol", "era")},

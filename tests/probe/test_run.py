@@ -118,6 +118,47 @@ def test_a_server_that_cannot_be_reached_has_no_verdict():
     assert run.stdout == ""
 
 
+def test_what_a_server_says_cannot_steer_the_terminal():
+    dying = "import sys; sys.exit('\\x1b[2J\\u202eoops token=ghp_abcdefghijklmnopqrst')"
+    run = CliRunner().invoke(command, [*CHARGE, "--", sys.executable, "-c", dying])
+
+    assert run.exit_code == 2
+    assert "oops" in run.stderr
+    assert "\x1b" not in run.stderr
+    assert "\u202e" not in run.stderr
+    assert "ghp_" not in run.stderr
+
+
+NAUGHTY = "\x1b]0;owned\x07[bold red]x[/]\u202e"
+NAMED = """
+import json, sys
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m: continue
+    info = {"name": sys.argv[1], "version": sys.argv[1]}
+    if m["method"] == "initialize":
+        r = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info}
+    elif m["method"] == "tools/list":
+        r = {"tools": [{"name": "act", "description": sys.argv[1]}]}
+    else: r = {"isError": m["id"] % 2 == 0, "structuredContent": {sys.argv[1]: m["id"]},
+               "content": [{"type": "text", "text": sys.argv[1]}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)
+"""
+
+
+def test_nothing_from_outside_is_markup_or_a_control_character(tmp_path):
+    page = tmp_path / "page.html"
+    server = [sys.executable, "-c", NAMED, NAUGHTY + "<script>alert(1)</script>"]
+    run = CliRunner().invoke(command, ["--tool", "act", "--html", str(page), "--", *server])
+
+    assert run.exit_code == 1
+    for text in (run.stdout, run.stderr, page.read_text()):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+    assert "[bold red]" in run.stdout
+    assert "<script>alert" not in page.read_text()
+
+
 @pytest.mark.parametrize("mode", ["fires", "keeps"])
 def test_the_document_fits_its_schema_in_every_way(mode, tmp_path):
     _, env = effects_in(tmp_path)
