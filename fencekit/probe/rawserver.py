@@ -6,10 +6,12 @@ overlap.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TextIO
 
 from fencekit import __version__
@@ -65,16 +67,21 @@ class RawServer:
             thread.join()
 
     def _handle(self, frame: frames.Frame) -> None:
-        result = self._result(frame)
-        if isinstance(result, Silence):
+        raw = self.answer(frame)
+        if raw is None:
             return
-        if isinstance(result, Failure):
-            raw = frames.error_bytes(frame.id, result.code, result.message)
-        else:
-            raw = frames.result_bytes(frame.id, frames.encode(result))
         with self._write:
             self._out.write(raw.decode("utf-8") + "\n")
             self._out.flush()
+
+    def answer(self, frame: frames.Frame) -> bytes | None:
+        """Return the bytes to answer a request with, or None for silence."""
+        result = self._result(frame)
+        if isinstance(result, Silence):
+            return None
+        if isinstance(result, Failure):
+            return frames.error_bytes(frame.id, result.code, result.message)
+        return frames.result_bytes(frame.id, frames.encode(result))
 
     def _result(self, frame: frames.Frame) -> Said:
         info = {"name": self.name, "version": __version__}
@@ -108,3 +115,43 @@ class RawServer:
         if modern and isinstance(result, dict):
             return {"resultType": "complete", **result}
         return result
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        frame = frames.parse(body)[0]
+        served: RawServer = self.server.served  # type: ignore[attr-defined]
+        raw = served.answer(frame) if frame.kind is frames.Kind.REQUEST else b""
+        self.send_response(200 if raw else 202)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw or b"")))
+        self.end_headers()
+        self.wfile.write(raw or b"")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 1024
+
+
+@contextlib.contextmanager
+def over_http(server: RawServer) -> Iterator[str]:
+    """Serve over Streamable HTTP on loopback instead, and give the address."""
+    listener = _Listener(("127.0.0.1", 0), _Handler)
+    listener.served = server  # type: ignore[attr-defined]
+    thread = threading.Thread(
+        target=listener.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.server_address[1]}/mcp"
+    finally:
+        listener.shutdown()
+        thread.join(5)
+        listener.server_close()

@@ -28,6 +28,7 @@ from fencekit.wire.errors import WireError
 from fencekit.wire.frames import Kind
 
 SINK_WAIT = 2.0  # seconds after the control call in which the sink must see traffic
+NOT_OURS = "the probe cannot end a server that it did not start"
 Say = Callable[[str], None]
 
 
@@ -117,8 +118,10 @@ class Run:
         What was asked stays in `asked` when this is interrupted.
         """
         assert self.tool is not None, "look first"
+        if self.plan.target.url and set(self.plan.ways) == {Way.RESTART}:
+            raise CannotProbe(f"restart does not apply over HTTP: {NOT_OURS}. Nothing was fired.")
         self.say("checking the probe itself")
-        self.check = self_check(self.plan.ways)
+        self.check = self_check(self.plan.ways, http=bool(self.plan.target.url))
         if not self.check.passed:
             raise CannotProbe("the probe failed its own self-check; this run is void")
         self._control()
@@ -127,7 +130,7 @@ class Run:
         self._prove_wired(rig)
         for way in self.plan.ways:
             if way is Way.RESTART and not rig.setting.stdio:
-                self.skipped[way] = "the probe cannot end a server that it did not start"
+                self.skipped[way] = NOT_OURS
                 continue
             self.say(f"{way}: {self.plan.fires(way)} calls of {self.plan.tool}")
             self._ask(rig, way)

@@ -7,6 +7,8 @@ one doubles only when two calls really overlap, so twins fired one by one do not
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 import tempfile
 import time
@@ -20,6 +22,7 @@ from fencekit.probe.fire import Shot
 from fencekit.probe.judge import judge
 from fencekit.probe.model import Evidence, Setting, Verdict, Way
 from fencekit.probe.observer import Observer, ToolCounter
+from fencekit.probe.rawserver import over_http
 from fencekit.probe.sink import Sink
 from fencekit.probe.ways import Rig
 from fencekit.wire.client import Target
@@ -32,6 +35,8 @@ BROKEN = {
     Way.LOST_ANSWER: "forgets",
     Way.RESTART: "forgets",
 }
+# Over HTTP the server lives on when a connection is lost, so forgetting is not enough.
+BROKEN_HTTP = {Way.LOST_ANSWER: "fires"}
 CORRECT = "keeps"
 COUNTERS = ("answers", "observer", "sink")
 
@@ -60,32 +65,42 @@ class SelfCheck:
         return bool(self.checks) and all(check.passed for check in self.checks)
 
 
-def self_check(ways: Sequence[Way]) -> SelfCheck:
-    """Try every way with every counter on a broken and on a correct server."""
+def self_check(ways: Sequence[Way], *, http: bool = False) -> SelfCheck:
+    """Try every way with every counter on a broken and on a correct server.
+
+    `http` tries them over Streamable HTTP, where a way that ends the server does not apply.
+    """
     began = time.monotonic()
+    broken = {**BROKEN, **BROKEN_HTTP} if http else BROKEN
     checks = [
         check
         for way in ways
-        for mode in (BROKEN[way], CORRECT)
-        for check in _trials(way, mode, _perform(way, mode))
+        if not (http and way is Way.RESTART)
+        for mode in (broken[way], CORRECT)
+        for check in _trials(way, mode, _perform(way, mode, http=http))
     ]
     return SelfCheck(tuple(checks), round((time.monotonic() - began) * 1000, 1))
 
 
-def _perform(way: Way, mode: str) -> Evidence:
-    with tempfile.TemporaryDirectory(prefix="fencekit-self-check-") as folder, Sink() as sink:
-        target = Target(
-            command=(sys.executable, "-m", "fencekit.probe.specimen", mode),
-            env={
-                specimen.EFFECTS_ENV: str(Path(folder) / "effects"),
-                specimen.SINK_ENV: sink.url,
-            },
-            timeout=20.0,
-        )
+def _perform(way: Way, mode: str, *, http: bool) -> Evidence:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="fencekit-self-check-"))
+        sink = stack.enter_context(Sink())
+        effects = Path(folder) / "effects"
+        if http:
+            till = specimen.Till(mode, effects, sink.url)
+            served = specimen.Specimen(till, io.StringIO())
+            target = Target(url=stack.enter_context(over_http(served)), timeout=20.0)
+        else:
+            target = Target(
+                command=(sys.executable, "-m", "fencekit.probe.specimen", mode),
+                env={specimen.EFFECTS_ENV: str(effects), specimen.SINK_ENV: sink.url},
+                timeout=20.0,
+            )
         rig = Rig(
             shot=Shot("charge_card", ARGUMENTS, timeout=20.0),
             connect=target.connect,
-            setting=Setting(stdio=True),
+            setting=Setting(stdio=not http),
             calls=CALLS,
             observer=Observer(ToolCounter("list_charges", "$.length")),
             sink=sink,
@@ -101,7 +116,7 @@ def _trials(way: Way, mode: str, evidence: Evidence) -> list[Check]:
         "observer": replace(evidence, sink=None, calls=_silent(evidence)),
         "sink": replace(evidence, observation=None, calls=_silent(evidence)),
     }
-    broken = mode == BROKEN[way]
+    broken = mode != CORRECT
     checks = []
     for counter in COUNTERS:
         # An answer that is thrown away cannot be compared with the next one.

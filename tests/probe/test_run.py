@@ -288,7 +288,7 @@ def test_a_failed_self_check_makes_the_run_void(monkeypatch, tmp_path):
     from fencekit.probe import run as run_module
     from fencekit.probe.selfcheck import SelfCheck
 
-    monkeypatch.setattr(run_module, "self_check", lambda ways: SelfCheck((), 0.0))
+    monkeypatch.setattr(run_module, "self_check", lambda ways, http: SelfCheck((), 0.0))
     path, env = effects_in(tmp_path)
     run = probe(*env)
 
@@ -382,6 +382,15 @@ def test_over_http(behave, options, verdict, counts):
     assert len([m for _, _, m in it.asked if m and m.get("method") == "tools/call"]) == len(
         way["calls"]
     )
+
+
+def test_restart_alone_does_not_apply_over_http():
+    with web(Shop(Shop.charge)) as it:
+        words = ["--tool", "pay", "--ways", "restart", "--url", it.url]
+        run = CliRunner().invoke(command, words)
+
+    assert run.exit_code == 2
+    assert "does not apply" in run.stderr
 
 
 def test_a_count_proves_what_failed_answers_hide_and_restart_does_not_apply_over_http(tmp_path):

@@ -30,6 +30,28 @@ def test_the_probe_as_it_is_passes_in_every_way():
     assert {check.counter for check in result.checks} == {"answers", "observer", "sink"}
 
 
+def test_it_passes_over_http_in_every_way_that_applies():
+    result = self_check(ALL, http=True)
+
+    assert result.passed
+    assert {check.way for check in result.checks} == {*ALL} - {Way.RESTART}
+
+
+def test_twins_sent_one_by_one_over_http_are_caught(monkeypatch):
+    real = fire._lanes
+    monkeypatch.setattr(
+        fire,
+        "_lanes",
+        lambda loaded, clients: [
+            (clients[0], [p for _, lane in real(loaded, clients) for p in lane])
+        ],
+    )
+
+    checks = self_check((Way.TWINS,), http=True).checks
+
+    assert [check.specimen for check in checks if not check.passed] == ["races"] * 3
+
+
 def test_no_trials_are_no_pass():
     assert not selfcheck.SelfCheck((), 0.0).passed
 
