@@ -52,12 +52,20 @@ def _postgres(path: Path, clock: TestClock) -> Ledger:
     return ConditionalLedger("postgresql://", store, "p" * 32)
 
 
+def _redis(path: Path, clock: TestClock) -> Ledger:
+    from fencekit.ledger.redis import RedisStore
+
+    store = RedisStore(servers.redis(), servers.name_for(path))
+    clock.read(store)
+    return ConditionalLedger("redis://", store, "r" * 32)
+
+
 LEDGERS: dict[str, Opener] = {
     "memory": lambda path, clock: MemoryLedger(clock.clocks()),
     "sqlite": lambda path, clock: SqliteLedger(Location(path / "l.db"), clock.clocks()),
     "jsonl": lambda path, clock: JsonlLedger(Location(path / "l.jsonl"), clock.clocks()),
 }
-SHARED: dict[str, Opener] = {"postgresql": _postgres}
+SHARED: dict[str, Opener] = {"postgresql": _postgres, "redis": _redis}
 LEDGERS |= SHARED
 DURABLE = [name for name in LEDGERS if name != "memory"]
 

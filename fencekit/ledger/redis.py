@@ -1,0 +1,305 @@
+"""`redis://…`, `rediss://…`: many machines share one fence through a Redis that keeps what it says.
+
+One small script compares versions and writes opaque bytes; it knows no rules. All keys of a ledger
+carry one hash tag, so they live in one cluster slot. Nothing ever gets an expiry of Redis's own. A
+server that could lose an acknowledged write is refused, at open and at every reconnect, unless the
+URL says `?durability=weak`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import redis
+from redis.backoff import NoBackoff
+from redis.exceptions import NoPermissionError
+from redis.retry import Retry
+
+from fencekit.core.errors import InvalidRequest, LedgerError, LedgerFull, LedgerUnavailable
+from fencekit.ledger.base import Description
+from fencekit.ledger.conditional import ConditionalLedger, Group, Stored
+
+# Policies that never drop a key without an expiry; ours have none.
+_KEEPING = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
+
+TIMEOUT = 5.0
+WAIT_MS = 1_000
+
+# KEYS: records, versions, index, due, audit, last version. ARGV: the groups, counted.
+_SCRIPT = """
+local at = 0
+local function nextarg() at = at + 1; return ARGV[at] end
+local failed = {}
+for group = 0, tonumber(nextarg()) - 1 do
+  local ok = true
+  for _ = 1, tonumber(nextarg()) do
+    local key, version = nextarg(), nextarg()
+    if (redis.call('HGET', KEYS[2], key) or '0') ~= version then ok = false end
+  end
+  for _ = 1, tonumber(nextarg()) do
+    local key, due, kept, value = nextarg(), nextarg(), nextarg(), nextarg()
+    if ok and kept == '1' then
+      redis.call('HSET', KEYS[1], key, value)
+      redis.call('HSET', KEYS[2], key, redis.call('INCR', KEYS[6]))
+      redis.call('ZADD', KEYS[3], 0, key)
+      if due == '0' then redis.call('ZREM', KEYS[4], key)
+      else redis.call('ZADD', KEYS[4], due, key) end
+    elseif ok then
+      redis.call('HDEL', KEYS[1], key)
+      redis.call('HDEL', KEYS[2], key)
+      redis.call('ZREM', KEYS[3], key)
+      redis.call('ZREM', KEYS[4], key)
+    end
+  end
+  for _ = 1, tonumber(nextarg()) do
+    local line = nextarg()
+    if ok then redis.call('RPUSH', KEYS[5], line) end
+  end
+  if not ok then failed[#failed + 1] = group end
+end
+return failed
+"""
+
+
+class RedisStore:
+    """Opaque values in hashes of one namespace."""
+
+    def __init__(self, url: str, namespace: str = "fencekit", *, weak: bool = False, wait: int = 0):
+        if not namespace or any(c in namespace for c in "{}\0\n"):
+            raise InvalidRequest(f"namespace {namespace!r} must not be empty or hold braces")
+        self._url = url
+        self._place = _place(url)
+        self._weak = weak
+        self._wait = wait
+        # A write whose replication is not confirmed yet: nothing is answered before it is.
+        self._owed = False
+        self._lock = threading.Lock()
+        self._db: redis.Redis | None = None
+        parts = ("records", "versions", "index", "due", "audit", "last")
+        self._keys = [f"{{{namespace}}}:{part}" for part in parts]
+        self._counters = f"{{{namespace}}}:counters"
+        self._namespace = namespace
+        with self._connected():
+            pass
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[redis.Redis]:
+        with self._lock:
+            try:
+                if self._db is None:
+                    self._db = self._connect()
+                yield self._db
+            except redis.RedisError as problem:
+                if isinstance(problem, redis.ConnectionError | redis.TimeoutError):
+                    with contextlib.suppress(redis.RedisError):
+                        if self._db is not None:
+                            self._db.close()
+                    self._db = None
+                raise _in_words(self._place, problem) from None
+
+    def _connect(self) -> redis.Redis:
+        db = redis.Redis.from_url(
+            self._url,
+            socket_timeout=TIMEOUT,
+            socket_connect_timeout=TIMEOUT,
+            # The ledger asks again itself, and knows why that is harmless.
+            retry=Retry(NoBackoff(), 0),
+            single_connection_client=True,
+        )
+        weaknesses = _weaknesses(db)
+        if weaknesses and not self._weak:
+            raise LedgerUnavailable(
+                f"the Redis at {self._place} may lose what it acknowledged "
+                f"({'; '.join(weaknesses)}): set appendonly yes and appendfsync always, or accept "
+                "that with ?durability=weak"
+            )
+        self._script = db.register_script(_SCRIPT)
+        return db
+
+    def read(self, keys: Sequence[bytes]) -> tuple[dict[bytes, Stored], int]:
+        """Return what stands under each key, all of one moment, and the server's clock."""
+        with self._connected() as db:
+            if self._owed:
+                self._confirm(db)
+            pipe = db.pipeline(transaction=True)
+            pipe.time()
+            if keys:
+                pipe.hmget(self._keys[0], list(keys))
+                pipe.hmget(self._keys[1], list(keys))
+            answers = pipe.execute()
+        seconds, micros = answers[0]
+        found = {}
+        if keys:
+            for key, value, version in zip(keys, answers[1], answers[2], strict=True):
+                if version is not None:
+                    found[key] = Stored(int(version), value)
+        return found, seconds * 1000 + micros // 1000
+
+    def compare_and_write(self, groups: Sequence[Group]) -> set[int]:
+        """Compare and write in one script; returns the groups whose expectations do not hold."""
+        with self._connected() as db:
+            self._owed = self._wait > 0
+            failed = self._script(keys=self._keys, args=_arguments(groups), client=db)
+            if self._owed:
+                self._confirm(db)
+        return {int(index) for index in failed}
+
+    def _confirm(self, db: redis.Redis) -> None:
+        """Wait until enough replicas have what was written over this connection."""
+        have = db.wait(self._wait, WAIT_MS)
+        if have < self._wait:
+            raise LedgerUnavailable(
+                f"only {have} of {self._wait} replicas of {self._place} have what was written: "
+                "nothing is answered before they do; check the replicas"
+            )
+        self._owed = False
+
+    def scan(self, prefix: bytes, after: bytes, limit: int) -> list[tuple[bytes, Stored]]:
+        """Return values in the order of their keys."""
+        end = prefix[:-1] + bytes([prefix[-1] + 1])
+        with self._connected() as db:
+            keys = db.zrangebylex(self._keys[2], b"(" + after, b"(" + end, 0, limit)
+        return self._values(keys)
+
+    def due(self, until_ms: int, limit: int) -> list[tuple[bytes, Stored]]:
+        """Return values that sweep may look at."""
+        with self._connected() as db:
+            keys = db.zrangebyscore(self._keys[3], 1, until_ms, 0, limit)
+        return self._values(keys)
+
+    def _values(self, keys: Any) -> list[tuple[bytes, Stored]]:
+        wanted = [bytes(key) for key in keys]
+        if not wanted:
+            return []
+        found, _ = self.read(wanted)
+        return [(key, found[key]) for key in wanted if key in found]
+
+    def audit(self, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return audit lines with their numbers."""
+        with self._connected() as db:
+            lines: Any = db.lrange(self._keys[4], after, after + limit - 1)
+        return list(enumerate(lines, after + 1))
+
+    def counters(self) -> list[bytes]:
+        """Return the counters that processes saved."""
+        with self._connected() as db:
+            saved: Any = db.hvals(self._counters)
+        return list(saved)
+
+    def save_counters(self, process: str, counts: bytes) -> None:
+        """Replace the counters of one process."""
+        with self._connected() as db:
+            db.hset(self._counters, process, counts)
+
+    def describe(self) -> Description:
+        """Say where this is and what its answers rest on."""
+        with self._connected() as db:
+            info: Any = db.info("server")
+            weaknesses = _weaknesses(db)
+        durability = "synced by the server before every answer"
+        if weaknesses:
+            durability = f"WEAK: {'; '.join(weaknesses)}"
+        replicas = f"; waits for {self._wait} replicas" if self._wait else ""
+        details = {
+            "server": f"Redis {info.get('redis_version', '?')}",
+            "namespace": self._namespace,
+        }
+        return Description("redis", self._place, durability + replicas, details)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+
+def _weaknesses(db: redis.Redis) -> list[str]:
+    """Return why this server could lose an acknowledged write; what cannot be read counts."""
+    wanted = {
+        "appendonly": ("yes",),
+        "appendfsync": ("always",),
+        "no-appendfsync-on-rewrite": ("no",),
+        "maxmemory-policy": _KEEPING,
+    }
+    found = []
+    for name, allowed in wanted.items():
+        try:
+            got: Any = db.config_get(name)
+        except redis.ResponseError:
+            got = {}
+        value = got.get(name)
+        if value not in allowed:
+            found.append(f"{name} is {value if value is not None else 'not readable'}")
+    return found
+
+
+def _arguments(groups: Sequence[Group]) -> list[bytes | str | int]:
+    args: list[bytes | str | int] = [len(groups)]
+    for group in groups:
+        args.append(len(group.expected))
+        for key, version in group.expected.items():
+            args += (key, version)
+        args.append(len(group.values))
+        for key, value in group.values.items():
+            args += (key, group.due.get(key, 0), 0 if value is None else 1, value or b"")
+        args.append(len(group.audit))
+        args += group.audit
+    return args
+
+
+def _place(url: str) -> str:
+    """Return where a server is, without its password."""
+    parts = urlsplit(url)
+    return f"{parts.hostname or 'localhost'}:{parts.port or 6379}{parts.path}"
+
+
+def _in_words(place: str, problem: redis.RedisError) -> LedgerError:
+    first = (str(problem).splitlines() or [type(problem).__name__])[0][:200]
+    if isinstance(problem, redis.OutOfMemoryError):
+        return LedgerFull(
+            f"the Redis at {place} has no memory left: nothing was admitted; free some or raise "
+            "maxmemory"
+        )
+    if isinstance(problem, redis.AuthenticationError | NoPermissionError):
+        return LedgerUnavailable(
+            f"the Redis at {place} refuses this user ({first}): check the password and its rights"
+        )
+    return LedgerUnavailable(
+        f"the Redis at {place} cannot be used ({first}): nothing was admitted; check the server "
+        "and the URL, then try again"
+    )
+
+
+def open_url(url: str) -> ConditionalLedger:
+    """Open the ledger of a Redis URL.
+
+    `?namespace=NAME`, `?durability=weak`, `?wait=N` (replicas that must have a write before it is
+    answered), `?password_file=PATH`.
+    """
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    namespace = query.pop("namespace", "fencekit")
+    durability = query.pop("durability", "strong")
+    wait = query.pop("wait", "0")
+    if durability not in ("strong", "weak") or not wait.isdecimal():
+        raise InvalidRequest("redis: takes ?durability=weak and ?wait=NUMBER of replicas")
+    netloc = parts.netloc
+    password_file = query.pop("password_file", None)
+    if password_file is not None:
+        try:
+            password = Path(password_file).read_text(encoding="utf-8").strip()
+        except OSError as problem:
+            raise InvalidRequest(
+                f"password_file {password_file} cannot be read ({problem.strerror})"
+            ) from None
+        netloc = f"{parts.username or ''}:{password}@{netloc.rpartition('@')[2]}"
+    plain = urlunsplit(parts._replace(query=urlencode(query), netloc=netloc))
+    store = RedisStore(plain, namespace, weak=durability == "weak", wait=int(wait))
+    return ConditionalLedger(f"{parts.scheme}://{_place(plain)}", store, secrets.token_hex(16))

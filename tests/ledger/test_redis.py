@@ -1,0 +1,144 @@
+"""Redis: refused where it could forget, and never asked to know a rule."""
+
+from __future__ import annotations
+
+import pytest
+import redis
+
+from fencekit import Fence, FenceConfig
+from fencekit.core.errors import InvalidRequest, LedgerUnavailable
+from fencekit.core.messages import Fresh
+from fencekit.fence import Calls
+from fencekit.ledger.conditional import ConditionalLedger
+from fencekit.ledger.redis import RedisStore
+from tests.ledger import servers
+
+
+@pytest.fixture
+def namespace(tmp_path):
+    return servers.name_for(tmp_path)
+
+
+@pytest.fixture
+def url(namespace):
+    return f"{servers.redis()}?namespace={namespace}"
+
+
+class CuttingStore(RedisStore):
+    """Loses the connection before, or right after, a write."""
+
+    cuts = ()
+
+    def compare_and_write(self, groups):
+        when, self.cuts = (self.cuts[0], self.cuts[1:]) if self.cuts else (None, ())
+        if when == "before":
+            raise LedgerUnavailable("cut before")
+        failed = super().compare_and_write(groups)
+        if when == "after":
+            raise LedgerUnavailable("cut after")
+        return failed
+
+
+@pytest.mark.parametrize("cuts", [("before",), ("after",), ("after", "before", "after")])
+def test_a_cut_connection_gets_the_true_answer(cuts, namespace):
+    store = CuttingStore(servers.redis(), namespace)
+    ledger = ConditionalLedger("redis://", store, "p" * 32)
+    with Fence(calls=Calls(ledger, FenceConfig())) as fence:
+        store.cuts = cuts
+        admission = fence.prepare("pay", "t", domain="d")
+        assert isinstance(admission, Fresh)
+        store.cuts = cuts
+        cert = fence.commit(admission.ticket, {"n": 2**80, "s": "\u0000", "e": []})
+        replay = fence.prepare("pay", "t", domain="d")
+        assert (replay.cert, replay.result) == (cert, {"n": 2**80, "s": "\u0000", "e": []})
+        assert fence.current("d").seq == 1
+
+
+def test_a_server_that_may_forget_is_refused_unless_accepted():
+    lazy = servers.redis("everysec")
+    with pytest.raises(LedgerUnavailable, match=r"appendfsync is everysec.*durability=weak"):
+        Fence.open(lazy)
+    with Fence.open(f"{lazy}?durability=weak") as fence:
+        fence.prepare("a", "t")
+        assert "WEAK" in fence.ledger.describe().durability
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "back"),
+    [
+        ("appendonly", "no", "yes"),
+        ("no-appendfsync-on-rewrite", "yes", "no"),
+        ("maxmemory-policy", "allkeys-lru", "noeviction"),
+    ],
+)
+def test_each_weaker_setting_is_named(setting, value, back, url):
+    admin = redis.Redis.from_url(servers.redis())
+    admin.config_set(setting, value)
+    try:
+        with pytest.raises(LedgerUnavailable, match=f"{setting} is {value}"):
+            Fence.open(url)
+    finally:
+        admin.config_set(setting, back)
+        admin.close()
+
+
+def test_a_setting_that_cannot_be_read_counts_as_weaker(url, namespace):
+    admin = redis.Redis.from_url(servers.redis())
+    admin.acl_setuser(
+        namespace, enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", "-config"]
+    )
+    as_user = url.replace("redis://", f"redis://{namespace}:pw@")
+    try:
+        with pytest.raises(LedgerUnavailable, match="not readable") as told:
+            Fence.open(as_user)
+        assert ":pw@" not in str(told.value)
+    finally:
+        admin.acl_deluser(namespace)
+        admin.close()
+
+
+def test_the_settings_are_read_again_on_every_reconnect(url):
+    admin = redis.Redis.from_url(servers.redis())
+    fence = Fence.open(url)
+    fence.prepare("a", "t")
+    admin.config_set("appendfsync", "everysec")
+    try:
+        admin.client_kill_filter(_type="normal", skipme=True)
+        fence.ledger._deadline = 0.05
+        with pytest.raises(LedgerUnavailable, match="everysec"):
+            fence.prepare("b", "t")
+    finally:
+        admin.config_set("appendfsync", "always")
+        admin.close()
+    fence.prepare("b", "t")
+    fence.close()
+
+
+def test_too_few_replicas_never_admit(url):
+    """WAIT falls short: the answer is that the ledger is unavailable, also when asked again."""
+    fence = Fence.open(f"{url}&wait=1")
+    fence.ledger._deadline = 0.05
+    for _ in range(2):
+        with pytest.raises(LedgerUnavailable, match="0 of 1 replicas"):
+            fence.prepare("a", "t", attempt="a" * 32)
+    fence.close()
+
+
+def test_nothing_expires_and_all_keys_share_a_slot(url, namespace):
+    with Fence.open(url) as fence:
+        fence.prepare("a", "t", domain="d")
+        fence.commit(fence.prepare("b", "t").ticket)
+    db = redis.Redis.from_url(servers.redis())
+    keys = db.keys(f"*{namespace}*")
+    assert keys
+    assert {db.ttl(key) for key in keys} == {-1}
+    assert all(key.startswith(f"{{{namespace}}}:".encode()) for key in keys)
+    db.close()
+
+
+def test_wrong_options_and_dead_servers_are_told(url):
+    with pytest.raises(InvalidRequest, match="wait=NUMBER"):
+        Fence.open(f"{url}&wait=many")
+    with pytest.raises(LedgerUnavailable, match="cannot be used") as told:
+        Fence.open(f"redis://:s3cret@127.0.0.1:{servers.free_port()}/0")
+    assert "s3cret" not in str(told.value)
