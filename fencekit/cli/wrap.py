@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fencekit.wrap.config import Config
+    from fencekit.wrap.front import Listen
     from fencekit.wrap.identity import Scope
+    from fencekit.wrap.pump import Pump
+    from fencekit.wrap.record import Record
     from fencekit.wrap.rules import Rules
     from fencekit.wrap.stdio import Closable
+    from fencekit.wrap.turn import Settings
 
 
 class Span(click.ParamType[float]):
@@ -50,6 +54,24 @@ class Span(click.ParamType[float]):
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="For --url: file that holds the token.",
 )
+@click.option(
+    "--http", "listen", metavar="HOST:PORT", help="Serve Streamable HTTP to many clients."
+)
+@click.option("--front-token-env", metavar="NAME", help="For --http: variable with its token.")
+@click.option(
+    "--front-token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="For --http: file with its token.",
+)
+@click.option("--allow-host", multiple=True, help="For --http: a further Host name to accept.")
+@click.option(
+    "--max-sessions",
+    type=click.IntRange(1),
+    default=32,
+    show_default=True,
+    help="For --http: how many sessions have a server of their own at once.",
+)
+@click.option("--one-session", is_flag=True, help="For --http: one session at a time.")
 @click.option("--ledger", envvar="FENCEKIT_LEDGER", help="Where outcomes are recorded (a URL).")
 @click.option("--scope", envvar="FENCEKIT_SCOPE", help="One name for all hosts that share actions.")
 @click.option(
@@ -127,20 +149,17 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
     from fencekit.wrap.stdio import StdioProxy
     from fencekit.wrap.turn import Settings
 
-    busy: list[Gate] = []
+    busy: list[Callable[[], bool]] = []
     try:
         headers = _headers(options)
+        listen = _listen(options)
         scope = _scope(command, headers, options)
-        record = Record(options["ledger"], FenceConfig(), lambda: not any(g.busy for g in busy))
+        record = Record(options["ledger"], FenceConfig(), lambda: not any(b() for b in busy))
     except (InvalidRequest, ValueError) as problem:
         raise click.UsageError(str(problem)) from None
     settings = Settings(
         rules, scope, record.holder, lambda: secrets.token_hex(16), observe=options["observe"]
     )
-    gate = Gate(settings)
-    busy.append(gate)
-    proxy = StdioProxy()
-    pump = Pump(gate, record, proxy.host.outbox.put)
     files = ", ".join(str(path) for path in config.files) or "none"
     how = ", observing" if settings.observe else ""
     say(f"scope {scope.name}, ledger {record.where}, config {files}{how}")
@@ -149,7 +168,7 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
     if record.problem is not None:
         say(f"the ledger is unusable, so fenced calls will be refused: {record.problem}")
 
-    def connect(ended: Callable[[], None]) -> Closable:
+    def connect(pump: Pump, ended: Callable[[], None]) -> Closable:
         if options["url"]:
             from fencekit.wrap.remote import RemoteUpstream
 
@@ -159,11 +178,63 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
 
         return ChildUpstream(pump, lambda: Child(command), ended)
 
+    if listen is not None:
+        return _serve(listen, settings, record, connect, busy)
+    gate = Gate(settings)
+    busy.append(lambda: gate.busy)
+    proxy = StdioProxy()
+    pump = Pump(gate, record, proxy.host.outbox.put)
     try:
-        return proxy.run(pump, connect)
+        return proxy.run(pump, lambda ended: connect(pump, ended))
     except WireError as problem:
         say(str(problem))
         return 2
+
+
+def _listen(options: dict[str, Any]) -> Listen | None:
+    """Return where to listen. Raises ValueError for an address that may not be served."""
+    if not options["listen"]:
+        return None
+    from fencekit.wire.http import secret_headers
+    from fencekit.wrap.front import Listen
+
+    host, colon, port = options["listen"].rpartition(":")
+    if not colon or not port.isdigit() or not 0 <= int(port) <= 65_535:
+        raise ValueError("--http is written HOST:PORT, for example 127.0.0.1:3333")
+    token = secret_headers(
+        {}, bearer_env=options["front_token_env"], bearer_file=options["front_token_file"]
+    ).get("Authorization", "")
+    made = Listen(
+        host.strip("[]") or "127.0.0.1",
+        int(port),
+        token.removeprefix("Bearer ") or None,
+        options["allow_host"],
+        1 if options["one_session"] else options["max_sessions"],
+    )
+    made.check()
+    return made
+
+
+def _serve(
+    listen: Listen,
+    settings: Settings,
+    record: Record,
+    connect: Callable[[Pump, Callable[[], None]], Closable],
+    busy: list[Callable[[], bool]],
+) -> int:
+    from fencekit.wrap.front import Front
+    from fencekit.wrap.pump import say
+
+    front = Front(settings, record, connect)
+    busy.append(lambda: front.busy)
+    sessions = "one session at a time" if listen.max_sessions == 1 else "a server for each session"
+    try:
+        front.serve(listen, lambda url: say(f"listening on {url}, {sessions}"))
+    except ValueError as problem:
+        say(str(problem))
+        return 2
+    record.close()
+    return 0
 
 
 def _headers(options: dict[str, Any]) -> dict[str, str]:

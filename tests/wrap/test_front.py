@@ -1,0 +1,212 @@
+"""The HTTP front: many clients through one fence, each session with a server of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+from fencekit.wire.client import Target
+from fencekit.wire.errors import HttpRefused, WireError
+from fencekit.wire.protocol import META_OUTCOME
+from fencekit.wrap.front import Listen
+
+from .test_stdio import SPECIMEN, WRAP, count
+
+CALL = {"name": "charge_card", "arguments": {"order": "o1"}}
+
+
+@contextlib.contextmanager
+def front(tmp_path, *options: str, server: tuple[str, ...] = (*SPECIMEN, "fires")) -> Iterator[Any]:
+    """Start the proxy with an HTTP front; yields (address, process)."""
+    command = [*WRAP, "--http", "127.0.0.1:0", "--ledger", str(tmp_path / "l.db"), "--scope", "t"]
+    process = subprocess.Popen(
+        [*command, *options, "--", *server],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "FENCEKIT_EFFECTS": str(tmp_path / "effects")},
+    )
+    assert process.stderr is not None
+    url = ""
+    for line in process.stderr:
+        if found := re.search(r"listening on (\S+),", line):
+            url = found[1]
+            break
+    drain = threading.Thread(target=process.stderr.read)
+    drain.start()
+    try:
+        yield url, process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+        drain.join()
+        process.stderr.close()
+
+
+def test_clients_of_both_eras_share_one_fence(tmp_path):
+    with front(tmp_path) as (url, _):
+        heard = []
+        for era in ("legacy", "modern", "legacy"):
+            client = Target(url=url, era=era).connect()
+            assert [t["name"] for t in client.list_tools()] == ["charge_card", "list_charges"]
+            heard.append(client.request("tools/call", CALL).result)
+            client.close()
+
+    assert count(tmp_path / "effects") == 1
+    assert len({json.dumps(h["content"]) for h in heard}) == 1
+    assert ["_meta" in h and META_OUTCOME in h["_meta"] for h in heard] == [False, True, True]
+    assert ["resultType" in h for h in heard] == [False, True, False]
+
+
+def test_twins_of_many_clients_wait_for_the_one_answer(tmp_path):
+    with front(tmp_path) as (url, _):
+        clients = [Target(url=url, era=era).connect() for era in ("modern", "legacy") * 4]
+        heard: list[Any] = []
+        start = threading.Barrier(len(clients))
+
+        def call(client: Any) -> None:
+            start.wait()
+            heard.append(client.request("tools/call", CALL).result["content"])
+
+        threads = [threading.Thread(target=call, args=(c,)) for c in clients]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for client in clients:
+            client.close()
+
+    assert len(heard) == len(clients)
+    assert count(tmp_path / "effects") == 1
+    assert len({json.dumps(h) for h in heard}) == 1
+
+
+def until_refused(client: Any) -> WireError | None:
+    """Ask until an error comes: the proxy may need a moment to see that its child is gone."""
+    for _ in range(200):
+        try:
+            client.request("tools/list", {}, timeout=5.0)
+        except WireError as error:
+            return error
+    return None
+
+
+def test_a_session_whose_server_died_is_answered_404(tmp_path):
+    with front(tmp_path) as (url, process):
+        client = Target(url=url, era="legacy").connect()
+        (child,) = psutil.Process(process.pid).children()
+        child.kill()
+        psutil.wait_procs([child], 10)
+        caught = until_refused(client)
+        again = Target(url=url, era="legacy").connect()
+        assert again.list_tools()
+        again.close()
+        client.close()
+
+    assert isinstance(caught, HttpRefused)
+    assert caught.status == 404
+
+
+def ask(url: str, **headers: str) -> int:
+    request = urllib.request.Request(url, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+
+
+def test_host_and_origin_are_checked_and_health_is_open(tmp_path):
+    with front(tmp_path) as (url, _):
+        assert ask(url.replace("/mcp", "/health")) == 200
+        assert ask(url, Host="evil.example.com") == 421
+        assert ask(url, Origin="http://evil.example.com") == 403
+
+
+def test_a_token_is_needed_where_one_is_set(tmp_path):
+    secret = tmp_path / "token"
+    secret.write_text("s3cret\n")
+    with front(tmp_path, "--front-token-file", str(secret)) as (url, _):
+        assert ask(url) == 401
+        assert ask(url, Authorization="Bearer wrong") == 401
+        headers = {"Authorization": "Bearer s3cret"}
+        client = Target(url=url, headers=headers, era="modern").connect()
+        assert client.list_tools()
+        client.close()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
+def test_other_addresses_than_loopback_need_a_token(host):
+    with pytest.raises(ValueError, match="--front-token-env"):
+        Listen(host, 0).check()
+    Listen(host, 0, "token").check()
+
+
+def test_the_servers_of_all_sessions_end_with_the_front(tmp_path):
+    with front(tmp_path) as (url, process):
+        clients = [Target(url=url, era="legacy").connect() for _ in range(3)]
+        children = psutil.Process(process.pid).children()
+        assert len(children) == 3
+        process.send_signal(signal.SIGTERM)
+        gone, _ = psutil.wait_procs(children, 15)
+        for client in clients:
+            client.close()
+
+    assert len(gone) == 3
+
+
+CHATTY = """
+import json, sys
+def say(**m): print(json.dumps({"jsonrpc": "2.0", **m}), flush=True)
+for line in sys.stdin:
+    m = json.loads(line)
+    if m.get("method") == "initialize":
+        say(id=m["id"], result={"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "c", "version": "1"}})
+    elif m.get("method") == "tools/list":
+        say(id=m["id"], result={"tools": [{"name": "charge_card"}]})
+    elif m.get("method") == "tools/call":
+        call = m["id"]
+        token = m["params"]["_meta"]["progressToken"]
+        say(method="notifications/progress", params={"progressToken": token, "progress": 1})
+        say(id=77, method="elicitation/create", params={"message": "sure?", "requestedSchema": {}})
+    elif m.get("id") == 77:
+        text = json.dumps(m.get("result", m.get("error")))
+        say(id=call, result={"content": [{"type": "text", "text": text}], "big": 2**70, "unknown": None})
+"""  # noqa: E501 - a server in a string
+
+
+def test_what_a_server_asks_and_tells_in_a_call_reaches_the_client_that_made_it(tmp_path):
+    with front(tmp_path, server=(sys.executable, "-c", CHATTY)) as (url, _):
+        client = Target(url=url, era="legacy").connect()
+        frames: list[Any] = []
+        params = {**CALL, "_meta": {"progressToken": "tok"}}
+        pending = client.prepare("tools/call", client.params_bytes(params))
+        endpoint = client.carrier.endpoint
+        for frame in endpoint.post(pending.frame):
+            frames.append(frame)
+            if frame.method == "elicitation/create":
+                from fencekit.wire.frames import parse, result_bytes
+
+                answer = result_bytes(frame.id, b'{"action":"accept","content":{"a":1}}')
+                list(endpoint.post(parse(answer)[0]))
+        client.close()
+
+    told, asked, answered = frames
+    assert told.params == {"progressToken": "tok", "progress": 1}
+    assert asked.params["message"] == "sure?"
+    assert json.loads(answered.result["content"][0]["text"])["content"] == {"a": 1}
+    assert answered.result["big"] == 2**70
+    assert answered.result["unknown"] is None
