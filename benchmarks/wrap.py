@@ -1,0 +1,244 @@
+"""What the proxy costs: latency, throughput, start; against no proxy and against others.
+
+`python -m benchmarks.wrap [--calls N]`. The server is a hand-written echo, so that the proxy is
+what is measured; every fenced call is a first execution, durable on a SQLite ledger on this disk
+before it is sent and before it is answered. The other proxies, which record nothing, are measured
+where they are named: FASTMCP_PYTHON (a Python with `fastmcp`), MCP_PROXY and MCP_FUSE (programs).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from fencekit.core.messages import Commit, Prepare
+from fencekit.core.request import EffectRequest
+from fencekit.core.result import Result
+from fencekit.ledger.open import open_ledger
+
+ECHO = r"""
+import sys, json
+out = sys.stdout.buffer
+TOOLS = [{"name": "append_it", "inputSchema": {"type": "object"}},
+         {"name": "read_it", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]
+for line in sys.stdin.buffer:
+    m = json.loads(line)
+    if "id" not in m:
+        continue
+    if m["method"] == "tools/call":
+        r = {"content": [{"type": "text", "text": "ok"}]}
+    elif m["method"] == "tools/list":
+        r = {"tools": TOOLS}
+    elif m["method"] == "initialize":
+        r = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "e", "version": "1"}}
+    else:
+        r = {}
+    out.write(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}).encode() + b"\n")
+    out.flush()
+"""  # noqa: E501 - a server in a string
+
+
+@dataclass
+class Measured:
+    """Seconds to the first list, milliseconds of one call at a time, calls a second at 64."""
+
+    start: float
+    median_ms: float
+    rate_64: float
+    rss_mib: float
+
+
+class Connection:
+    """A bare pipelining client."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.began = time.perf_counter()
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._in, self._out = self.process.stdin, self.process.stdout
+        self._number = 0
+
+    def send(self, method: str, params: dict[str, Any]) -> int:
+        """Write a request; returns its id."""
+        self._number += 1
+        message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        self._in.write(json.dumps(message).encode() + b"\n")
+        self._in.flush()
+        return self._number
+
+    def read(self) -> Any:
+        """Return the next answer, whatever is told in between."""
+        while True:
+            line = self._out.readline()
+            if not line:
+                raise RuntimeError("the connection closed")
+            message = json.loads(line)
+            if "method" not in message:
+                return message
+
+    def open(self) -> float:
+        """Initialize and list; returns the seconds since the start."""
+        client = {"name": "bench", "version": "1"}
+        self.send(
+            "initialize",
+            {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client},
+        )
+        self.read()
+        self._in.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+        self.send("tools/list", {})
+        self.read()
+        return time.perf_counter() - self.began
+
+    def call(self, tool: str, number: int) -> None:
+        """Call a tool without waiting."""
+        self.send("tools/call", {"name": tool, "arguments": {"n": number}})
+
+    def close(self) -> None:
+        """End the process."""
+        self._in.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._out.close()
+
+
+def measure(command: list[str], tool: str, calls: int) -> Measured:
+    """Measure one connection."""
+    connection = Connection(command)
+    start = connection.open()
+    times = []
+    for number in range(calls):
+        began = time.perf_counter()
+        connection.call(tool, number)
+        answer = connection.read()
+        times.append(time.perf_counter() - began)
+        if "error" in answer or answer["result"].get("isError"):
+            raise RuntimeError(f"a call failed: {answer}")
+    rate = _concurrent(connection, tool, calls, calls * 4)
+    rss = psutil.Process(connection.process.pid).memory_info().rss / 2**20
+    connection.close()
+    return Measured(start, statistics.median(times) * 1000, rate, rss)
+
+
+def _concurrent(connection: Connection, tool: str, first: int, total: int) -> float:
+    """Keep 64 calls in flight; returns calls a second."""
+    window = threading.Semaphore(64)
+    began = time.perf_counter()
+
+    def write() -> None:
+        for number in range(first, first + total):
+            window.acquire()
+            connection.call(tool, number)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    for _ in range(total):
+        connection.read()
+        window.release()
+    writer.join()
+    return total / (time.perf_counter() - began)
+
+
+def durable_commit_ms(folder: Path, calls: int) -> float:
+    """Measure what one durable command of the same ledger takes, alone, in milliseconds."""
+    ledger = open_ledger(f"sqlite:{folder}/commits.db")
+    times = []
+    for number in range(calls):
+        request = EffectRequest.make(f"bench-{number}", "append_it", {"n": number})
+        now = ledger.now().wall_ms
+        began = time.perf_counter()
+        fresh: Any = ledger.call(Prepare(f"t{number}", now, request, ledger.holder, 60_000))
+        result = Result.of({"content": []}, 1000)
+        ledger.call(Commit.make(f"c{number}", now, fresh.ticket, result, 86_400_000))
+        times.append((time.perf_counter() - began) / 2)
+    ledger.close()
+    return statistics.median(times) * 1000
+
+
+def others(server: list[str], folder: Path) -> dict[str, list[str] | str]:
+    """Return the commands of the other proxies, or why one is skipped."""
+    found: dict[str, list[str] | str] = {}
+    for label, name in (("mcp-fuse", "MCP_FUSE"), ("mcp-proxy", "MCP_PROXY")):
+        program = os.environ.get(name) or shutil.which(label)
+        found[label] = [program, "--", *server] if program else f"name its program in {name}"
+    python = os.environ.get("FASTMCP_PYTHON")
+    if python is None:
+        found["fastmcp proxy"] = "name a Python that has it in FASTMCP_PYTHON"
+        return found
+    script = folder / "fastmcp_proxy.py"
+    config = {"mcpServers": {"e": {"command": server[0], "args": server[1:]}}}
+    script.write_text(
+        "from fastmcp.server import create_proxy\n"
+        f"create_proxy({config!r}).run(transport='stdio', show_banner=False)\n"
+    )
+    found["fastmcp proxy"] = [python, str(script)]
+    return found
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--calls", type=int, default=500)
+    calls = parser.parse_args().calls
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        script = folder / "echo.py"
+        script.write_text(ECHO)
+        server = [sys.executable, "-S", str(script)]
+        run = "from fencekit.cli.main import main; main()"
+        ledger = f"sqlite:{folder}/ledger.db"
+        wrap = [sys.executable, "-c", run, "wrap", "--ledger", ledger, "--scope", "bench", "--"]
+        _report(server, [*wrap, *server], folder, calls)
+
+
+def _report(server: list[str], wrapped: list[str], folder: Path, calls: int) -> None:
+    commit = durable_commit_ms(folder, min(calls, 300))
+    direct = measure(server, "append_it", calls)
+    fenced = measure(wrapped, "append_it", calls)
+    passing = measure(wrapped, "read_it", calls)
+    row: Callable[[str, Measured], None] = lambda label, m: print(  # noqa: E731 - one line of output
+        f"{label:<24} start {m.start:6.3f} s   median {m.median_ms:7.3f} ms   "
+        f"64 in flight {m.rate_64:8.0f}/s   {m.rss_mib:5.1f} MiB"
+    )
+    row("direct", direct)
+    row("wrap, passing", passing)
+    row("wrap, fenced, durable", fenced)
+    print(f"one durable commit alone: {commit:.3f} ms")
+    print(f"passing adds {passing.median_ms - direct.median_ms:+.3f} ms (target 0.15)")
+    over = fenced.median_ms - direct.median_ms
+    print(f"fenced adds {over:+.3f} ms (target {2 * commit + 0.5:.3f}: two commits and 0.5)")
+    print(f"start adds {fenced.start - direct.start:+.3f} s (target 0.3)")
+    for label, command in others(server, folder).items():
+        if isinstance(command, str):
+            print(f"{label}: skipped ({command})")
+            continue
+        try:
+            other = measure(command, "append_it", calls)
+        except RuntimeError as problem:
+            print(f"{label}: not measured ({problem})")
+            continue
+        row(label, other)
+        print(f"64 in flight, fenced against {label}: {fenced.rate_64 / other.rate_64:.2f} times")
+
+
+if __name__ == "__main__":
+    main()
