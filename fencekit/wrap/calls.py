@@ -59,10 +59,16 @@ class Calls:
 
     # --- a request comes in ---
 
-    def take(self, call: Call, waiter: Waiter) -> None:
-        """Fence one request: join the call that runs already, or ask the ledger."""
-        self.by_client_id[waiter.frame.key] = (call, waiter)
+    def take(self, call: Call, waiter: Waiter) -> bool:
+        """Fence one request: join the call that runs already, or ask the ledger.
+
+        False while only observing and where it would not have run: then it must pass.
+        """
         running = self.by_key.get(call.key)
+        if running is not None and self.settings.observe:
+            self.turn.say(f"observed: {call.treatment.tool} would have waited for its twin")
+            return False
+        self.by_client_id[waiter.frame.key] = (call, waiter)
         if running is None:
             waiter.first = True
             call.waiters.append(waiter)
@@ -73,6 +79,7 @@ class Calls:
         else:
             self.by_client_id[waiter.frame.key] = (running, waiter)
             running.waiters.append(waiter)
+        return True
 
     def cancel(self, key: IdKey) -> bool:
         """Detach the waiter whose request was cancelled; says whether it was one of ours."""
@@ -198,7 +205,7 @@ class Calls:
 
     def _mismatch(self, call: Call) -> None:
         """Find out whether the arguments differ or only what was guessed of the account."""
-        if not self.settings.scope.guess or call.identity.by != "arguments":
+        if not self.settings.scope.guess or call.identity.by == "key":
             self._refuse(call, "conflict", outcome.other_action())
         else:
             self._refuse(call, "other account", outcome.other_account())

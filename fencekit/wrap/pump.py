@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from fencekit.ledger import crash
 from fencekit.ledger.base import Outcome
 from fencekit.wire.frames import Frame, parse
 from fencekit.wrap.actions import Action, Ask, Call, Moment, Peek, Say, ToClient, ToServer
@@ -56,6 +57,7 @@ class Pump:
 
     def from_server(self, raw: bytes) -> None:
         """Take one line or body of the server."""
+        crash.point("server answered")
         for frame in parse(raw):
             self.turn(lambda at, f=frame: self.gate.server(f, at))  # type: ignore[misc]
 
@@ -82,16 +84,22 @@ class Pump:
     def _do(self, action: Action) -> None:
         match action:
             case ToClient():
+                crash.point("answering")
                 self._to_client(action.raw)
             case ToServer():
                 assert self.upstream is not None
+                if action.call is not None:
+                    crash.point("sending")
                 self.upstream.send(action.frame, action.call)
+                if action.call is not None:
+                    crash.point("sent")
             case Ask():
                 self.record.enqueue(action.command, lambda said: self._heard(action, said))
             case Say():
                 say(action.text)
 
     def _heard(self, ask: Ask, outcome: Outcome) -> None:
+        crash.point("ledger answered")
         self.turn(lambda at: self.gate.ledger(ask, outcome, at))
 
     def _tick(self) -> None:

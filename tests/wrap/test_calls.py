@@ -459,6 +459,27 @@ def test_observing_fences_nothing_and_says_what_would_have_been():
     assert any("would not have run again" in line for line in door.said)
 
 
+def test_observing_lets_twins_pass_as_well():
+    door = Door(observe=True)
+    for ident in (1, 2, 3):
+        door.call(ident)
+
+    assert door.executed == 3
+
+
+def test_an_answer_that_is_no_json_for_others_still_ends_the_call():
+    door = Door()
+    door.call(1)
+    raw = b'{"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"x":NaN}}}'
+    door.server(raw)
+    assert door.raw == [raw]
+
+    door.call(2)
+
+    assert door.executed == 1
+    assert "was not kept" in text(door.last)
+
+
 def test_a_success_of_the_undoing_tool_ends_the_record():
     door = Door(
         Rules(
