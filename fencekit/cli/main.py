@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "storm": ("fencekit.cli.storm", "Let a thousand callers make one charge: it runs once."),
     "turf-war": ("fencekit.cli.turf_war", "Let three agents act on one cluster: one is admitted."),
     "scan": ("fencekit.cli.scan", "List the tools that could fire the same effect twice."),
+    "index": ("fencekit.cli.index", "Keep a public register whose rows link to their proof."),
     "ledger": ("fencekit.cli.ledger", "Look at what is remembered; settle, clear, forget."),
     "hostile": ("fencekit.cli.hostile", "Serve a misbehaving server, or score a client on it."),
 }
