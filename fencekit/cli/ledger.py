@@ -58,13 +58,26 @@ def _print_json(value: Any) -> None:
     "--state", type=click.Choice(ledger_view.STATES), multiple=True, help="Only these states."
 )
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
-def list_(ledger: str | None, as_json: bool, state: tuple[str, ...], limit: int) -> None:
-    """List intents: what has no outcome first."""
+@click.option("--scope", help="Only the intents of this scope of `fencekit wrap`.")
+@click.argument("wrapped", nargs=-1, metavar="[-- CMD…]")
+def list_(
+    ledger: str | None,
+    as_json: bool,
+    state: tuple[str, ...],
+    limit: int,
+    scope: str | None,
+    wrapped: tuple[str, ...],
+) -> None:
+    """List intents: what has no outcome first. With a wrapped command, only its own."""
+    if wrapped and scope is None:
+        scope = _scope_of(wrapped)
     with _fence(ledger) as fence:
         now, more = fence.ledger.now(), False
         rows: list[dict[str, Any]] = []
         for shown in fence.intents():
             if state and ledger_view.state_name(shown.record.state) not in state:
+                continue
+            if scope is not None and not shown.key.intent.startswith(f"{scope}/"):
                 continue
             if len(rows) == limit:
                 more = True
@@ -79,6 +92,15 @@ def list_(ledger: str | None, as_json: bool, state: tuple[str, ...], limit: int)
         _table(rows)
         if more:
             click.echo(f"… and more: --limit {limit} was reached", err=True)
+
+
+def _scope_of(command: tuple[str, ...]) -> str:
+    """Return the scope that `fencekit wrap -- CMD…` has in this folder."""
+    import os
+
+    from fencekit.wrap.scope import scope_of
+
+    return scope_of(command, os.getcwd(), os.environ).name
 
 
 def _table(rows: list[dict[str, Any]]) -> None:
@@ -222,8 +244,9 @@ def compact(ledger: str | None) -> None:
 
 def _register_operators() -> None:
     from fencekit.cli.ledger_operators import OPERATORS
+    from fencekit.cli.ledger_report import report
 
-    for one in OPERATORS:
+    for one in (*OPERATORS, report):
         command.add_command(one)
 
 

@@ -164,3 +164,32 @@ def test_sweep_and_compact(filled):
     run("compact", "--ledger", filled)
     with Fence.open(filled) as fence:
         assert len(list(fence.intents())) == 5
+
+
+def test_report_is_a_document_of_its_schema_and_a_page(filled, tmp_path):
+    from importlib import resources
+
+    import jsonschema
+
+    document = json.loads(run("report", "--ledger", filled).stdout)
+    schema = resources.files("fencekit.report").joinpath("ledger.schema.json").read_text("utf-8")
+    jsonschema.validate(document, json.loads(schema))
+    assert document["states"] == {"in_flight": 1, "done": 2, "unknown": 2}
+    assert document["stats"]["admitted"] == 5
+    page = tmp_path / "page.html"
+    run("report", "--html", page, "--ledger", filled)
+    assert "lost" in page.read_text(encoding="utf-8")
+
+
+def test_a_wrapped_commands_own_intents(url, tmp_path, monkeypatch):
+    from fencekit.wrap.scope import scope_of
+
+    monkeypatch.chdir(tmp_path)
+    scope = scope_of(("npx", "-y", "srv"), str(tmp_path), {}).name
+    with Fence.open(url) as fence:
+        fence.prepare(f"{scope}/pay/1", "pay")
+        fence.prepare("other/pay/1", "pay")
+    listed = run("list", "--json", "--ledger", url, "--", "npx", "-y", "srv").stdout
+    assert [r["intent"] for r in json.loads(listed)["intents"]] == [f"{scope}/pay/1"]
+    named = run("list", "--json", "--scope", "other", "--ledger", url).stdout
+    assert [r["intent"] for r in json.loads(named)["intents"]] == ["other/pay/1"]
