@@ -346,10 +346,15 @@ class Calls:
 
     def _sharing(self, call: Call, answer: Frame, command: Commit | None) -> Answers:
         """Give the others the one result, marked as theirs only by replay."""
-        cert = command.sealed.hash if command is not None else ""
-        made = outcome.mark("done", call.key.intent, self.turn.at.wall_ms, cert, replayed=True)
-        text = (member(answer.raw, "result") or b"{}").decode()
-        return lambda waiter: outcome.replay(waiter.asker, text, made)
+        intent, at_ms = call.key.intent, self.turn.at.wall_ms
+
+        def share(waiter: Waiter) -> bytes:
+            cert = command.sealed.hash if command is not None else ""
+            made = outcome.mark("done", intent, at_ms, cert, replayed=True)
+            text = (member(answer.raw, "result") or b"{}").decode()
+            return outcome.replay(waiter.asker, text, made)
+
+        return share
 
     def _shared(self, call: Call, answer: Frame) -> Answers:
         """Give the others a proven rejection as it is, under their own ids."""
