@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test explore lint bench chaos clean
+.PHONY: demo test explore lint bench  reports clean
 .DEFAULT_GOAL := test
 
 $(VENV)/bin/python:
@@ -36,7 +36,10 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(PIP) -e '.[bench]'
-	for b in benchmarks/[a-z]*.py; do $(BIN)/python $$b || exit 1; done
+	for b in benchmarks/[a-z]*.py; do PYTHONPATH=. $(BIN)/python $$b || exit 1; done
+
+reports: $(VENV)/.run
+	SOURCE_DATE_EPOCH=1796083200 $(BIN)/fencekit index build reports/register --out reports/site
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
