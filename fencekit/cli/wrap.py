@@ -106,6 +106,11 @@ class Span(click.ParamType[float]):
 @click.option(
     "--observe", is_flag=True, help="Fence nothing; record and report what would be done."
 )
+@click.option(
+    "--expose-intent",
+    is_flag=True,
+    help="Give each fenced tool an optional argument that names the logical action.",
+)
 @click.option("--plan", is_flag=True, help="Print how each tool would be treated, and end.")
 @click.option("--json", "as_json", is_flag=True, help="With --plan: print JSON.")
 def command(command: tuple[str, ...], **options: Any) -> None:
@@ -146,6 +151,7 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
     from fencekit.wrap.gate import Gate
     from fencekit.wrap.pump import Pump, say
     from fencekit.wrap.record import Record
+    from fencekit.wrap.scope import guessed_names
     from fencekit.wrap.stdio import StdioProxy
     from fencekit.wrap.turn import Settings
 
@@ -158,11 +164,19 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
     except (InvalidRequest, ValueError) as problem:
         raise click.UsageError(str(problem)) from None
     settings = Settings(
-        rules, scope, record.holder, lambda: secrets.token_hex(16), observe=options["observe"]
+        rules,
+        scope,
+        record.holder,
+        lambda: secrets.token_hex(16),
+        observe=options["observe"],
+        expose_intent=options["expose_intent"],
     )
     files = ", ".join(str(path) for path in config.files) or "none"
     how = ", observing" if settings.observe else ""
     say(f"scope {scope.name}, ledger {record.where}, config {files}{how}")
+    if scope.guess:
+        names = ", ".join(guessed_names(os.environ)) or "the headers"
+        say(f"the account is guessed from {names}; name it with --account-env, or give a --scope")
     for line in config.left_out:
         say(line)
     if record.problem is not None:

@@ -26,9 +26,11 @@ from fencekit.wire.frames import (
     parse,
     request_bytes,
 )
+from fencekit.wrap import expose
 from fencekit.wrap.actions import Action, Ask, Call, Moment, Waiter
 from fencekit.wrap.calls import Calls
 from fencekit.wrap.identity import Identity, identify
+from fencekit.wrap.near import Near
 from fencekit.wrap.outcome import Asker
 from fencekit.wrap.policy import Treatment
 from fencekit.wrap.reconcile import envelope
@@ -68,6 +70,7 @@ class Gate:
         self._held: list[Frame] = []
         self._listing: _Listing | None = None
         self._exchanged = False
+        self._near = Near()
         self.modern = False
 
     # --- what happens ---
@@ -283,19 +286,35 @@ class Gate:
 
     def _fence(self, frame: Frame, treatment: Treatment) -> None:
         try:
-            identity = self._identity(frame, treatment)
-            sent = _plain_bytes(frame)
+            sent, named = _plain_bytes(frame), ""
+            if self.settings.expose_intent:
+                sent, named = expose.taken(sent)
+            identity = self._identity(expose.keyed(sent, named), treatment)
         except (InvalidRequest, ValueError) as problem:
             if self.settings.observe:
                 self._pass_request(frame)
             else:
                 self._invalid_params(frame, str(problem))
             return
+        self._look_alike(sent, identity, treatment)
         meta = frame.params.get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
         waiter = Waiter(frame, Asker(frame.id, is_modern(frame)), self.turn.at.mono, token)
         if not self.calls.take(Call(identity, treatment, sent), waiter):
             self._pass_request(sent)
+
+    def _look_alike(self, frame: Frame, identity: Identity, treatment: Treatment) -> None:
+        """Report a call that is another action but looks like a recent one written anew."""
+        arguments = frame.params.get("arguments")
+        if treatment.rule.near_duplicates == "off" or not isinstance(arguments, dict):
+            return
+        intent, now = identity.key.intent, self.turn.at.mono
+        before = self._near.like(treatment.tool, arguments, intent, now)
+        if before is not None:
+            self.turn.say(
+                f"near duplicate: {treatment.tool} differs from a recent call only in what looks "
+                f"like ids, times or free text, and runs (intent {intent}, before it {before})"
+            )
 
     def _identity(self, frame: Frame, treatment: Treatment) -> Identity:
         s = self.settings
@@ -331,6 +350,9 @@ class Gate:
     def _plain_answered(self, request: Frame, frame: Frame) -> None:
         if request.method == "tools/list" and isinstance(frame.result, dict):
             self._harvest(request, frame.result)
+            if self.settings.expose_intent and isinstance(frame.result.get("tools"), list):
+                self.turn.to_client(expose.exposed(frame, self._is_fenced))
+                return
         if request.method == "tools/call":
 
             def go_on() -> None:
@@ -350,6 +372,9 @@ class Gate:
             self._whole(tools if isinstance(tools, list) else [])
         else:
             self.catalogue.page(tools)
+
+    def _is_fenced(self, tool: str) -> bool:
+        return self.catalogue.treatment(tool).kind is ToolKind.APPEND
 
     def _whole(self, tools: list[object]) -> None:
         told = self.catalogue.complete

@@ -25,7 +25,7 @@ _CREDENTIAL = re.compile(
 # They look like credentials and differ between the hosts of one account, or on every start.
 _NOT_AN_ACCOUNT = re.compile(
     r"^(SSH_AUTH_SOCK|XAUTHORITY|DBUS_|XDG_|FENCEKIT_|CLAUDE|ANTHROPIC_|OPENAI_|CURSOR_|VSCODE_"
-    r"|GPG_|WINDOWID|TERM|COLORTERM|npm_|GIT_ASKPASS|SESSION)"
+    r"|GPG_|ITERM_|WT_|KONSOLE_|GNOME_|WINDOWID|TERM|COLORTERM|npm_|GIT_ASKPASS|SESSION)"
 )
 
 

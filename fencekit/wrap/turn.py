@@ -30,6 +30,7 @@ class Settings:
     new_id: Callable[[], str]
     agent: str = "wrap"
     observe: bool = False
+    expose_intent: bool = False
     max_result: int = MAX_RESULT
 
 

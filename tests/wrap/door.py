@@ -47,6 +47,7 @@ class Door:
         ledger: Ledger | None = None,
         scope: Scope | None = None,
         observe: bool = False,
+        expose_intent: bool = False,
         listed: bool = True,
     ) -> None:
         self.ledger: Ledger = ledger if ledger is not None else MemoryLedger()
@@ -69,6 +70,7 @@ class Door:
                 lambda: self.ledger.holder,
                 lambda: f"{name}-{next(self.numbers)}",
                 observe=observe,
+                expose_intent=expose_intent,
             )
         )
         if listed:

@@ -13,21 +13,8 @@ from fencekit.wrap.config import Config, ConfigError, seconds
 from fencekit.wrap.rules import ToolKind
 from fencekit.wrap.trust import config_folder, load
 
-SPELLING = """
-quiet_replay = "120s"
-near_duplicates = "off"
-[tools.create_payment]
-kind = "append"
-intent = ["order", "/customer/id"]
-ignore = ["reference"]
-replay_for = "24h"
-definitive = ["card_declined"]
-undone_by = ["cancel_payment"]
-reconcile = { tool = "find_payment", args = { order = "$.order" }, found = "$.count" }
-[tools."delete_*"]
-kind = "pass"
-"""
 PATH = Path("/x/fencekit.toml")
+GUIDE = Path(__file__).parent.parent.parent / "docs" / "wrap.md"
 
 
 def parsed(text: str) -> Config:
@@ -35,7 +22,8 @@ def parsed(text: str) -> Config:
 
 
 def test_the_documented_spelling_is_read():
-    rules = parsed(SPELLING).rules()
+    guide = GUIDE.read_text(encoding="utf-8").split("```toml\n")[1].split("```")[0]
+    rules = parsed(guide + '[tools."delete_*"]\nkind = "pass"').rules()
     payment = rules.of("create_payment")
 
     assert payment.kind is ToolKind.APPEND
