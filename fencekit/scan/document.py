@@ -77,6 +77,19 @@ def build(  # noqa: PLR0913, PLR0917  the parts of the document, one by one
     }
 
 
+def only_new(document: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Return a document without the candidates whose fingerprints are known, counted anew."""
+    if not known:
+        return document
+    tools = [t for t in document["tools"] if not (t["candidate"] and t["fingerprint"] in known)]
+    counted = document["summary"]
+    return {
+        **document,
+        "tools": tools,
+        "summary": summary(tools, counted["files"], counted["skipped"]),
+    }
+
+
 def find_twins(rows: list[Row]) -> dict[int, Row]:
     """Map a repeated declaration to the one it repeats.
 
