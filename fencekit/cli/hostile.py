@@ -27,6 +27,9 @@ import click
     help="Seconds for the client in each mode.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the battery's result as JSON.")
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the battery as a page."
+)
 def command(
     words: tuple[str, ...],
     show: bool,
@@ -34,6 +37,7 @@ def command(
     run_battery: bool,
     limit: float,
     as_json: bool,
+    html: Path | None,
 ) -> None:
     """Serve one mode on stdio, or score a client command in all of them.
 
@@ -52,7 +56,7 @@ def command(
             click.echo(f"{mode.name:<27} {mode.intent}")
         return
     if run_battery:
-        sys.exit(_battery(words, limit, as_json=as_json))
+        sys.exit(_battery(words, limit, as_json=as_json, html=html))
     if len(words) != 1 or words[0] not in MODES:
         raise click.UsageError(f"name one mode of: {', '.join(MODES)}; or use --battery")
     _serve(words[0], effects)
@@ -73,7 +77,7 @@ def _serve(mode: str, effects: Path | None) -> None:
     serve(mode, effects)
 
 
-def _battery(words: tuple[str, ...], limit: float, *, as_json: bool) -> int:
+def _battery(words: tuple[str, ...], limit: float, *, as_json: bool, html: Path | None) -> int:
     from fencekit.probe.battery import Score, battery, controls, fill
 
     try:
@@ -103,6 +107,10 @@ def _battery(words: tuple[str, ...], limit: float, *, as_json: bool) -> int:
             for trial in trials
         ],
     }
+    if html is not None:
+        from fencekit.report import battery_html
+
+        html.write_text(battery_html.render(document), encoding="utf-8")
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:

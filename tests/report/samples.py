@@ -291,3 +291,24 @@ def ledger_document() -> dict[str, Any]:
         ],
         "left_out": {"timeline": 12},
     }
+
+
+def battery_document() -> dict[str, Any]:
+    """A client that held in one mode, over-fired in one and over-refused in one."""
+    return {
+        "schema": "fencekit.battery/1",
+        "control": {"passed": True, "trials": 27, "failed": []},
+        "modes": [
+            {
+                "mode": f"mode-{n}",
+                "intent": "the effect happened, the answer was lost",
+                "score": score,
+                "charges": charges,
+                "verified": 1,
+                "ended": "exit 0",
+            }
+            for n, (score, charges) in enumerate(
+                (("held", 1), ("over-fired", 2), ("over-refused", 0))
+            )
+        ],
+    }

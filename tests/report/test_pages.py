@@ -7,7 +7,7 @@ import json
 import jsonschema
 import pytest
 
-from fencekit.report import ledger_html, page, probe_html, probe_view, timeline
+from fencekit.report import battery_html, ledger_html, page, probe_html, probe_view, timeline
 from tests.browser import SIZES
 from tests.hostile import EVERYTHING, poison
 from tests.report import samples
@@ -19,6 +19,7 @@ PAGES = {
         change(samples.probe_document(proven=False)), change(samples.probe_document())
     ),
     "void": lambda change: probe_html.render(change(samples.probe_document(self_check=False))),
+    "battery": lambda change: battery_html.render(change(samples.battery_document())),
     "ledger": lambda change: ledger_html.render(change(samples.ledger_document())),
 }
 
