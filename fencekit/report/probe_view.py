@@ -123,7 +123,7 @@ def facts(document: Json) -> list[tuple[str, str]]:
         ("Tool", tool["name"]),
         ("Its hints", ", ".join(f"{k}: {v}" for k, v in tool["hints"].items()) or "none"),
         ("Arguments", f"SHA-256 {tool['arguments_sha256'][:16]}…"),
-        ("Asked", f"{plan['calls']} calls on {plan['connections']} connection(s)"),
+        ("Asked", _asked(plan["calls"], plan["connections"])),
         ("Started", document["started"]),
         ("Ended", document["ended"]),
         ("fencekit", document["tool_version"]),
@@ -154,3 +154,9 @@ def _side(way: Json) -> Json:
         "executed": executed,
         "replayed": marks.get("replayed_now", 0) + marks.get("replayed_before", 0),
     }
+
+
+def _asked(calls: int, connections: int) -> str:
+    """Say how many calls went out on how many connections."""
+    plural = "" if connections == 1 else "s"
+    return f"{calls} calls on {connections} connection{plural}"
