@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
-from fencekit.core.messages import Command
+from fencekit.core.messages import Answer, Command, Prepare
 from fencekit.ledger.base import Outcome
 from fencekit.wire.frames import Frame, IdKey
 from fencekit.wrap.identity import Identity
@@ -61,6 +61,7 @@ class Call:
     stage: Stage = Stage.ASKING
     waiters: list[Waiter] = field(default_factory=list)
     ticket_id: str = ""
+    asked: Prepare | None = None
     ticket: PreparedEffect | None = None
     asked_at: float = 0.0
     running_since_ms: int = 0
@@ -118,10 +119,18 @@ class Peek:
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """Count one more attempt that was answered as `answer` answers this command."""
+
+    command: Command
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
 class Say:
     """Tell the operator, on stderr."""
 
     text: str
 
 
-Action = ToClient | ToServer | Ask | Peek | Say
+Action = ToClient | ToServer | Ask | Peek | Count | Say

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from fencekit.core import errors
 from fencekit.core.messages import (
     Abort,
+    Answer,
     Commit,
+    Committed,
     Fresh,
     Heartbeat,
     Look,
@@ -27,7 +29,7 @@ from fencekit.core.state import InFlight, IntentKey
 from fencekit.ledger.base import Outcome
 from fencekit.wire.frames import Frame, IdKey, encode, id_key, member, result_bytes
 from fencekit.wrap import outcome
-from fencekit.wrap.actions import Call, Peek, Stage, Waiter
+from fencekit.wrap.actions import Call, Count, Peek, Stage, Waiter
 from fencekit.wrap.owed import Owed
 from fencekit.wrap.reconcile import Reconciler
 from fencekit.wrap.tools import Catalogue
@@ -104,6 +106,7 @@ class Calls:
             s.holder(),
             int(rule.lease * 1000),
         )
+        call.asked = command
         self.turn.ask(command, lambda said: self._prepared(call, command, said))
 
     def _prepared(self, call: Call, asked: Prepare, said: Outcome) -> None:
@@ -114,6 +117,7 @@ class Calls:
             case Fresh():
                 self._admitted(call, said)
             case Replay():
+                self._count_twins(call, said)
                 self.finish(call, self._replays(call, said), None)
             case errors.IntentInFlight():
                 self._wait(call, said.since_ms)
@@ -201,6 +205,7 @@ class Calls:
             self.reconciler.start(call, said, lambda: self._prepare(call))
             return
         text = outcome.may_have_happened(said.reason or said.cause, call.key.intent)
+        self._count_twins(call, said)
         self._refuse(call, "unknown", text, said.since_ms)
 
     def _mismatch(self, call: Call) -> None:
@@ -294,6 +299,8 @@ class Calls:
             return
 
         def recorded(said: Outcome) -> None:
+            if isinstance(said, Committed):
+                self._count_twins(call, Replay(said.sealed, self.turn.at.wall_ms))
             if isinstance(said, errors.FenceError):
                 self.turn.say(f"{call.treatment.tool}: {said}")
                 if isinstance(said, errors.LedgerError):
@@ -301,6 +308,12 @@ class Calls:
             self.finish(call, others, first)
 
         self.turn.ask(command, recorded)
+
+    def _count_twins(self, call: Call, answer: Answer) -> None:
+        """Count those who wait besides the one that asked, as if each had asked."""
+        if call.asked is not None:
+            for _ in call.waiters[1:]:
+                self.turn.out.append(Count(call.asked, answer))
 
     def finish(self, call: Call, others: Answers | None, first: bytes | None) -> None:
         """Answer everybody who waits, and let go of the call."""

@@ -16,7 +16,7 @@ from typing import Protocol
 from fencekit.ledger import crash
 from fencekit.ledger.base import Outcome
 from fencekit.wire.frames import Frame, parse
-from fencekit.wrap.actions import Action, Ask, Call, Moment, Peek, Say, ToClient, ToServer
+from fencekit.wrap.actions import Action, Ask, Call, Count, Moment, Peek, Say, ToClient, ToServer
 from fencekit.wrap.gate import Gate
 from fencekit.wrap.record import Record
 from fencekit.wrap.verdict import clean
@@ -95,6 +95,8 @@ class Pump:
                     crash.point("sent")
             case Ask():
                 self.record.enqueue(action.command, lambda said: self._heard(action, said))
+            case Count():
+                self.record.count(action.command, action.answer)
             case Say():
                 say(action.text)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from fencekit.core.config import FenceConfig
 from fencekit.core.errors import LedgerError, LedgerUnavailable
-from fencekit.core.messages import Command
+from fencekit.core.messages import Answer, Command
 from fencekit.core.state import Holder, IntentKey
 from fencekit.fence.calls import Calls as FenceCalls
 from fencekit.ledger.base import Callback, Outcome
@@ -101,6 +101,11 @@ class Record:
         except LedgerError as problem:
             self._failures += 1
             done(problem)
+
+    def count(self, command: Command, answer: Answer) -> None:
+        """Count an attempt that was answered without asking, as one that was asked."""
+        if self._calls is not None:
+            self._calls.heard(command, answer)
 
     def peek(self, key: IntentKey) -> int | None:
         """Return the number of an intent's record; None where the ledger cannot tell."""

@@ -8,11 +8,12 @@ from typing import Any
 
 from fencekit.core.errors import LedgerError
 from fencekit.core.state import Holder
+from fencekit.core.stats import counter_of
 from fencekit.ledger.base import Ledger, Outcome
 from fencekit.ledger.memory import MemoryLedger
 from fencekit.wire import protocol
 from fencekit.wire.frames import Frame, encode, parse
-from fencekit.wrap.actions import Action, Ask, Call, Moment, Peek, Say, ToClient, ToServer
+from fencekit.wrap.actions import Action, Ask, Call, Count, Moment, Peek, Say, ToClient, ToServer
 from fencekit.wrap.gate import Gate
 from fencekit.wrap.identity import Scope
 from fencekit.wrap.rules import Rules
@@ -62,6 +63,7 @@ class Door:
         self.calls: list[Call] = []
         self.said: list[str] = []
         self.raw: list[bytes] = []
+        self.counted: dict[str, int] = {}
         name = f"door{id(self)}"
         self.gate = Gate(
             Settings(
@@ -105,6 +107,10 @@ class Door:
                 case Peek():
                     number = self.ledger.peek(action.call.key)
                     self.do(self.gate.peeked(action.call, number, self.at))
+                case Count():
+                    name = counter_of(action.command, action.answer)
+                    assert name is not None
+                    self.counted[name] = self.counted.get(name, 0) + 1
                 case Say():
                     self.said.append(action.text)
 

@@ -40,6 +40,7 @@ def test_twins_wait_for_the_one_answer_and_are_marked_as_replays():
     assert [a["id"] for a in door.to_client] == [1, "1", 2]
     assert [outcome(a) is not None for a in door.to_client] == [False, True, True]
     assert {text(a) for a in door.to_client} == {"paid"}
+    assert door.counted == {"replayed": 2}
 
 
 def test_a_later_repeat_gets_the_recorded_result_to_the_letter():
