@@ -17,7 +17,7 @@ from typing import Protocol
 from fencekit.wire.errors import NeverLeft, WireError
 from fencekit.wire.frames import Frame
 from fencekit.wire.stdio import Child
-from fencekit.wrap.actions import Call
+from fencekit.wrap.actions import Action, Call, Moment
 from fencekit.wrap.outbox import Outbox
 from fencekit.wrap.pump import Pump, Upstream, say
 
@@ -41,27 +41,24 @@ class ChildUpstream:
 
     def _begin(self) -> None:
         child = self.child
+        self._gone = False
         self._outbox = Outbox(child.input_fd, child.write, self._written)
         self._reader = threading.Thread(
-            target=self._read, args=(child,), name="fencekit-server", daemon=True
+            target=self._read, args=(child, self._outbox), name="fencekit-server", daemon=True
         )
         self._reader.start()
 
     def send(self, frame: Frame, call: Call | None) -> None:
         """Hand a frame to the child. A modern server that has ended is started again for it."""
-        if self.child.returncode is not None and self._pump.gate.modern and not self._closing:
-            self._reader.join(5.0)
-            self._restart(call, frame)
+        if self._gone and self._pump.gate.modern and not self._closing:
+            try:
+                self.child = self._start()
+            except WireError as error:
+                say(f"the server could not be started again: {error}")
+            else:
+                say("the server had ended; it was started again for the next request")
+                self._begin()
         self._outbox.put(frame.raw, call)
-
-    def _restart(self, call: Call | None, frame: Frame) -> None:
-        try:
-            self.child = self._start()
-        except WireError as error:
-            say(f"the server could not be started again: {error}")
-            return
-        say("the server had ended; it was started again for the next request")
-        self._begin()
 
     def _written(self, call: Call | None, problem: Exception | None) -> None:
         pump = self._pump
@@ -74,23 +71,28 @@ class ChildUpstream:
         else:
             pump.turn(lambda at: pump.gate.broken(call, str(problem), at))
 
-    def _read(self, child: Child) -> None:
+    def _read(self, child: Child, outbox: Outbox) -> None:
         for line in child.lines(max_line=MAX_LINE):
             if line.strip():
                 self._pump.from_server(line)
         with contextlib.suppress(Exception):
             child.process.wait(CHILD_GRACE)
-        self._gone(child)
+        self._lost(child, outbox)
 
-    def _gone(self, child: Child) -> None:
+    def _lost(self, child: Child, outbox: Outbox) -> None:
         """Say what became of everything that was on its way to a child that has ended."""
         pump, code = self._pump, child.returncode
         how = "closed its output" if code is None else _how(code)
-        for call in self._outbox.drop():
+        for call in outbox.drop():
             pump.turn(lambda at, c=call: pump.gate.unsent(c, f"the server {how}", at))  # type: ignore[misc]
-        why = f"the server {how} before it answered"
         answer_all = pump.gate.modern and not self._closing
-        pump.turn(lambda at: pump.gate.server_gone(why, at, answer_all=answer_all))
+
+        def gone(at: Moment) -> list[Action]:
+            self._gone = True
+            why = f"the server {how} before it answered"
+            return pump.gate.server_gone(why, at, answer_all=answer_all)
+
+        pump.turn(gone)
         if not answer_all:
             self._ended()
 

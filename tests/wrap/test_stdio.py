@@ -190,6 +190,39 @@ def test_a_server_that_dies_after_the_effect_leaves_it_unknown_and_is_never_aske
         assert answer["result"]["_meta"][protocol.META_OUTCOME]["state"] == "unknown"
 
 
+MORTAL = """
+import json, os, sys
+for line in sys.stdin:
+    m = json.loads(line)
+    if m["method"] == "die":
+        os._exit(5)
+    result = {"resultType": "complete", "pid": os.getpid(), "tools": [{"name": "charge_card"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": result}), flush=True)
+"""
+
+
+def test_a_stateless_server_that_ended_is_started_again_for_the_next_request(host):
+    meta = {protocol.META_PROTOCOL_VERSION: protocol.LATEST_MODERN}
+    it = host(sys.executable, "-c", MORTAL)
+
+    def ask(ident: int, method: str, **params: Any) -> Any:
+        it.send(
+            {"jsonrpc": "2.0", "id": ident, "method": method, "params": {**params, "_meta": meta}}
+        )
+        return json.loads(it.read())
+
+    first = ask(1, "tools/list")["result"]["pid"]
+    assert "ended (exit code 5)" in ask(2, "die")["error"]["message"]
+    second = ask(3, "tools/list")["result"]["pid"]
+    call = ask(4, "tools/call", name="charge_card", arguments={})
+    ask(5, "die")
+    again = ask(6, "tools/call", name="charge_card", arguments={})
+
+    assert first != second == call["result"]["pid"]
+    assert again["result"]["pid"] == second
+    assert it.end()[0] == 5
+
+
 SLOW = """
 import json, os, sys, time, signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
