@@ -10,25 +10,22 @@ read and written in one round trip each; a conflict decides anew only the group 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
 
 from fencekit.core.decide import decide, touches
-from fencekit.core.draft import FLOOR, Decision, Event, NotLoaded, View
+from fencekit.core.draft import Decision, Event, NotLoaded, View
 from fencekit.core.errors import LedgerError, LedgerUnavailable
 from fencekit.core.messages import Answer, Command
 from fencekit.core.situation import as_of
 from fencekit.core.state import (
     Absent,
     DomainHead,
-    Floor,
     Holder,
     IntentKey,
-    IntentRecord,
     Liveness,
     Now,
 )
@@ -37,30 +34,22 @@ from fencekit.ledger import codec
 from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown
 from fencekit.ledger.batch import GroupCommit
 from fencekit.ledger.due import due_of
+from fencekit.ledger.groups import (
+    FLOOR_KEY,
+    Group,
+    Groups,
+    Stored,
+    Watched,
+    domain_key,
+    intent_key,
+    key_of,
+    key_of_intent,
+    put,
+)
 from fencekit.ledger.sealing import check_record
 
-FLOOR_KEY = b"f"
 DEADLINE = 10.0
 """For how long, in seconds, a batch is tried again before its callers are told."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """One value as read: its version (0: absent) and its bytes."""
-
-    version: int
-    value: bytes | None
-
-
-@dataclass(slots=True)
-class Group:
-    """What one group of decisions read and writes; written whole or not at all."""
-
-    expected: dict[bytes, int] = field(default_factory=dict)
-    values: dict[bytes, bytes | None] = field(default_factory=dict)
-    due: dict[bytes, int] = field(default_factory=dict)
-    audit: list[bytes] = field(default_factory=list)
-    members: list[int] = field(default_factory=list)
 
 
 class Store(Protocol):
@@ -160,7 +149,7 @@ class ConditionalLedger:
     ) -> list[int]:
         """Read, decide and write once; returns the commands that met a conflict."""
         view, versions, now = self._read([commands[i] for i in left])
-        groups = _Groups()
+        groups = Groups()
         for i in left:
             try:
                 decision, keys = self._decide(view, versions, commands[i], now)
@@ -197,7 +186,7 @@ class ConditionalLedger:
         for key in keys:
             found = stored.get(key, Stored(0, None))
             versions[key] = found.version
-            _put(view, key, found.value)
+            put(view, key, found.value)
         return Now(ms, ms)
 
     def _decide(
@@ -205,11 +194,11 @@ class ConditionalLedger:
     ) -> tuple[Decision, set[bytes]]:
         """Decide, and say which keys the decision read; a missing key is read then."""
         while True:
-            watched = _Watched(view)
+            watched = Watched(view)
             try:
                 return decide(watched, command, now), watched.keys
             except NotLoaded as missing:
-                self._load(view, versions, [_key_of(missing)])
+                self._load(view, versions, [key_of(missing)])
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -299,112 +288,6 @@ class ConditionalLedger:
         """Answer what waits, then let go of the store."""
         self._group.close()
         self._store.close()
-
-
-class _Watched(View):
-    """A view that notes which keys a decision looked at."""
-
-    def __init__(self, view: View) -> None:
-        self.keys: set[bytes] = set()
-        super().__init__(
-            _Noted(view.intents, self.keys, intent_key),
-            _Noted(view.domains, self.keys, domain_key),
-            view.floor,
-            view.liveness,
-        )
-        if view.floor is not None:
-            self.keys.add(FLOOR_KEY)
-
-
-class _Noted(dict[Any, Any]):
-    """A dictionary that notes what is asked of the one below."""
-
-    def __init__(
-        self, below: dict[Any, Any], noted: set[bytes], key: Callable[[Any], bytes]
-    ) -> None:
-        self._below, self._noted, self._key = below, noted, key
-
-    def __missing__(self, name: Any) -> Any:
-        self._noted.add(self._key(name))
-        return self._below[name]
-
-
-class _Groups:
-    """Decisions that share a key belong together: what one wrote the next one read."""
-
-    def __init__(self) -> None:
-        self._groups: list[Group] = []
-        self._of: dict[bytes, Group] = {}
-
-    def add(
-        self, index: int, keys: set[bytes], decision: Decision, versions: dict[bytes, int]
-    ) -> None:
-        """Add one decision, joining the groups that it ties together."""
-        # The floor is read by everybody and written by evictions only; it is compared, not shared.
-        shared = keys if decision.writes.floor is not None else keys - {FLOOR_KEY}
-        group = Group()
-        for joined in {id(g): g for k in shared if (g := self._of.get(k)) is not None}.values():
-            group.expected |= joined.expected
-            group.values |= joined.values
-            group.due |= joined.due
-            group.audit += joined.audit
-            group.members += joined.members
-            self._groups.remove(joined)
-        group.members.append(index)
-        if decision.writes or group.values:
-            group.expected |= {key: versions[key] for key in keys}
-        for intent, record in decision.writes.intents.items():
-            key = intent_key(intent)
-            group.values[key] = None if record is None else codec.encode_intent(record)
-            group.due[key] = 0 if record is None else due_of(record)
-        for domain, head in decision.writes.domains.items():
-            group.values[domain_key(domain)] = None if head is None else codec.encode_domain(head)
-        if decision.writes.floor is not None:
-            group.values[FLOOR_KEY] = codec.encode_floor(decision.writes.floor)
-        group.audit += [orjson.dumps(line) for line in decision.audit]
-        for key in group.expected.keys() | shared:
-            if key != FLOOR_KEY or decision.writes.floor is not None:
-                self._of[key] = group
-        self._groups.append(group)
-
-    def all(self) -> list[Group]:
-        """Return the groups."""
-        return self._groups
-
-
-def intent_key(key: IntentKey) -> bytes:
-    """Return the store's key of an intent; names hold no NUL."""
-    return f"i{key.principal}\0{key.intent}".encode()
-
-
-def key_of_intent(key: bytes) -> IntentKey:
-    """Read what `intent_key` wrote."""
-    principal, _, intent = key[1:].decode().partition("\0")
-    return IntentKey(principal, intent)
-
-
-def domain_key(name: str) -> bytes:
-    """Return the store's key of a domain."""
-    return f"d{name}".encode()
-
-
-def _key_of(missing: NotLoaded) -> bytes:
-    if missing.kind == FLOOR:
-        return FLOOR_KEY
-    if isinstance(missing.key, IntentKey):
-        return intent_key(missing.key)
-    return domain_key(missing.key)
-
-
-def _put(view: View, key: bytes, value: bytes | None) -> None:
-    kind = key[:1]
-    if kind == b"i":
-        record: IntentRecord | None = None if value is None else codec.decode_intent(value)
-        view.intents[key_of_intent(key)] = record
-    elif kind == b"d":
-        view.domains[key[1:].decode()] = None if value is None else codec.decode_domain(value)
-    else:
-        view.floor = Floor() if value is None else codec.decode_floor(value)
 
 
 def _local_ms() -> int:

@@ -22,7 +22,8 @@ from psycopg import errors as pg_errors
 
 from fencekit.core.errors import InvalidRequest, LedgerError, LedgerFull, LedgerUnavailable
 from fencekit.ledger.base import Description
-from fencekit.ledger.conditional import ConditionalLedger, Group, Stored
+from fencekit.ledger.conditional import ConditionalLedger
+from fencekit.ledger.groups import Group, Stored
 from fencekit.ledger.postgres_schema import check_name, migrate
 
 LOCK_MS, STATEMENT_MS, IDLE_MS = 5_000, 10_000, 10_000

@@ -23,7 +23,8 @@ from redis.retry import Retry
 
 from fencekit.core.errors import InvalidRequest, LedgerError, LedgerFull, LedgerUnavailable
 from fencekit.ledger.base import Description
-from fencekit.ledger.conditional import ConditionalLedger, Group, Stored
+from fencekit.ledger.conditional import ConditionalLedger
+from fencekit.ledger.groups import Group, Stored
 
 # Policies that never drop a key without an expiry; ours have none.
 _KEEPING = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
