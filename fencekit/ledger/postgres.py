@@ -1,10 +1,12 @@
 """`postgresql://…`: many machines share one fence through a database that they already run.
 
-READ COMMITTED throughout. A write takes advisory transaction locks on all keys that its decisions
-read, absent ones too, in one order for everybody, in a statement of its own (a lock taken in the
-same statement would read the snapshot from before the wait); then one statement compares the
-versions and writes the groups that still hold. No session state and no server-side prepared
-statement is used, so a transaction pooler may stand between.
+READ COMMITTED throughout; a batch is two statements, each a transaction of its own. The second
+calls `compare_and_write` of the schema, which takes advisory transaction locks on all keys that
+the decisions read, absent ones too, in one order for everybody, and then compares and writes:
+`FOR UPDATE` on a missing row would lock nothing, and a lock taken in the comparing statement
+would read the snapshot from before the wait. No session state, no open transaction that waits for
+a client, and no server-side prepared statement is used, so a transaction pooler may stand
+between.
 """
 
 from __future__ import annotations
@@ -26,49 +28,10 @@ from fencekit.ledger.conditional import ConditionalLedger
 from fencekit.ledger.groups import Group, Stored
 from fencekit.ledger.postgres_schema import check_name, migrate
 
-LOCK_MS, STATEMENT_MS, IDLE_MS = 5_000, 10_000, 10_000
-
-# All of these end with the transaction.
-_LIMITS = """
-SELECT set_config('search_path', %s, true), set_config('lock_timeout', %s, true),
-  set_config('statement_timeout', %s, true),
-  set_config('idle_in_transaction_session_timeout', %s, true),
-  set_config('synchronous_commit', 'on', true)
-"""
-_LOCKS = """
-SELECT pg_advisory_xact_lock(l) FROM (
-  SELECT DISTINCT hashtextextended(encode(k, 'hex'), 0) AS l FROM unnest(%s::bytea[]) AS k
-  ORDER BY l
-) AS locks
-"""
-_WRITE = """
-WITH expected AS (
-  SELECT * FROM unnest(%(e_group)s::int[], %(e_key)s::bytea[], %(e_version)s::bigint[])
-    AS t(grp, key, version)
-), failed AS (
-  SELECT DISTINCT e.grp FROM expected e
-  LEFT JOIN records r ON r.key = e.key
-  WHERE COALESCE(r.version, 0) <> e.version
-), changed AS (
-  SELECT * FROM unnest(
-    %(w_group)s::int[], %(w_key)s::bytea[], %(w_due)s::bigint[], %(w_value)s::bytea[]
-  ) AS t(grp, key, due, value)
-  WHERE t.grp NOT IN (SELECT grp FROM failed)
-), gone AS (
-  DELETE FROM records r USING changed c WHERE r.key = c.key AND c.value IS NULL
-), written AS (
-  INSERT INTO records (key, version, due, value)
-  SELECT key, nextval('versions'), due, value FROM changed WHERE value IS NOT NULL
-  ON CONFLICT (key) DO UPDATE
-    SET version = excluded.version, due = excluded.due, value = excluded.value
-), told AS (
-  INSERT INTO audit (line)
-  SELECT line FROM unnest(%(a_group)s::int[], %(a_line)s::text[]) WITH ORDINALITY
-    AS t(grp, line, place)
-  WHERE t.grp NOT IN (SELECT grp FROM failed) ORDER BY place
+_WRITE = (
+    "SELECT {}.compare_and_write(%s::int[], %s::bytea[], %s::bigint[], %s::int[], %s::bytea[], "
+    "%s::bigint[], %s::bytea[], %s::int[], %s::text[])"
 )
-SELECT grp FROM failed
-"""
 
 
 class PostgresStore:
@@ -77,6 +40,7 @@ class PostgresStore:
     def __init__(self, conninfo: str, schema: str) -> None:
         self._conninfo = conninfo
         self._schema = check_name(schema)
+        self._write = _WRITE.format(schema)
         self._lock = threading.Lock()
         self._db: psycopg.Connection[Any] | None = None
         with self._translated():
@@ -111,16 +75,9 @@ class PostgresStore:
 
     def compare_and_write(self, groups: Sequence[Group]) -> set[int]:
         """Lock, compare, write; returns the groups whose expectations do not hold."""
-        locked = sorted({key for group in groups for key in group.expected})
-        limits = (self._schema, str(LOCK_MS), str(STATEMENT_MS), str(IDLE_MS))
         with self._lock, self._translated():
-            db = self._connection()
-            # One round trip for all of it; the answer is read before the commit is sent.
-            with db.pipeline(), db.transaction():
-                db.execute(_LIMITS, limits)
-                db.execute(_LOCKS, (locked,))
-                written = db.execute(_WRITE, _parameters(groups))
-                return {row[0] for row in written.fetchall()}
+            row = self._connection().execute(self._write, _parameters(groups)).fetchone()
+        return set(row[0]) if row is not None else set()
 
     def scan(self, prefix: bytes, after: bytes, limit: int) -> list[tuple[bytes, Stored]]:
         """Return values in the order of their keys."""
@@ -210,7 +167,7 @@ class PostgresStore:
             raise _in_words(_place(self._conninfo), problem) from None
 
 
-def _parameters(groups: Sequence[Group]) -> dict[str, Any]:
+def _parameters(groups: Sequence[Group]) -> list[list[Any]]:
     expected = [(i, key, v) for i, g in enumerate(groups) for key, v in g.expected.items()]
     written = [
         (i, key, g.due.get(key, 0), value)
@@ -218,17 +175,17 @@ def _parameters(groups: Sequence[Group]) -> dict[str, Any]:
         for key, value in g.values.items()
     ]
     audit = [(i, line.decode()) for i, g in enumerate(groups) for line in g.audit]
-    return {
-        "e_group": [e[0] for e in expected],
-        "e_key": [e[1] for e in expected],
-        "e_version": [e[2] for e in expected],
-        "w_group": [w[0] for w in written],
-        "w_key": [w[1] for w in written],
-        "w_due": [w[2] for w in written],
-        "w_value": [w[3] for w in written],
-        "a_group": [a[0] for a in audit],
-        "a_line": [a[1] for a in audit],
-    }
+    return [
+        [e[0] for e in expected],
+        [e[1] for e in expected],
+        [e[2] for e in expected],
+        [w[0] for w in written],
+        [w[1] for w in written],
+        [w[2] for w in written],
+        [w[3] for w in written],
+        [a[0] for a in audit],
+        [a[1] for a in audit],
+    ]
 
 
 def _place(conninfo: str) -> str:

@@ -25,6 +25,50 @@ CREATE TABLE IF NOT EXISTS {s}.audit (n bigserial PRIMARY KEY, line text NOT NUL
 CREATE TABLE IF NOT EXISTS {s}.counters (process text PRIMARY KEY, counts text NOT NULL);
 CREATE TABLE IF NOT EXISTS {s}.meta (name text PRIMARY KEY, value text NOT NULL);
 INSERT INTO {s}.meta VALUES ('schema', '{v}') ON CONFLICT DO NOTHING;
+-- Lock, compare versions, and write the groups that still hold; returns those that do not. It is a
+-- function so that no transaction waits for a client, and because its plans are kept by the server
+-- where a pooler forbids prepared statements. A volatile function takes a new snapshot for each of
+-- its statements, so what it compares was read after the locks were granted.
+CREATE OR REPLACE FUNCTION {s}.compare_and_write(
+  e_group int[], e_key bytea[], e_version bigint[],
+  w_group int[], w_key bytea[], w_due bigint[], w_value bytea[],
+  a_group int[], a_line text[]
+) RETURNS int[] LANGUAGE plpgsql AS $fn$
+DECLARE
+  failed int[] := '{{}}';
+  have bigint;
+  lock bigint;
+BEGIN
+  PERFORM set_config('lock_timeout', '5000', true), set_config('synchronous_commit', 'on', true);
+  FOR lock IN SELECT DISTINCT hashtextextended(encode(k, 'hex'), 0) AS l
+    FROM unnest(e_key) AS k ORDER BY l
+  LOOP
+    PERFORM pg_advisory_xact_lock(lock);
+  END LOOP;
+  FOR i IN 1 .. cardinality(e_key) LOOP
+    SELECT version INTO have FROM {s}.records WHERE key = e_key[i];
+    IF coalesce(have, 0) <> e_version[i] THEN
+      failed := failed || e_group[i];
+    END IF;
+  END LOOP;
+  FOR i IN 1 .. cardinality(w_key) LOOP
+    CONTINUE WHEN w_group[i] = ANY (failed);
+    IF w_value[i] IS NULL THEN
+      DELETE FROM {s}.records WHERE key = w_key[i];
+    ELSE
+      INSERT INTO {s}.records (key, version, due, value)
+      VALUES (w_key[i], nextval('{s}.versions'), w_due[i], w_value[i])
+      ON CONFLICT (key) DO UPDATE
+        SET version = excluded.version, due = excluded.due, value = excluded.value;
+    END IF;
+  END LOOP;
+  FOR i IN 1 .. cardinality(a_line) LOOP
+    CONTINUE WHEN a_group[i] = ANY (failed);
+    INSERT INTO {s}.audit (line) VALUES (a_line[i]);
+  END LOOP;
+  RETURN failed;
+END
+$fn$;
 """
 
 
