@@ -358,8 +358,9 @@ class JsonlLedger:
             self._counts = self._earlier_counters()
         total = _added(self._counts, counters)
         new = self._beside("counters.new")
-        new.write_bytes(orjson.dumps(total))
-        new.replace(self._beside("counters"))
+        with translated(self._path):
+            new.write_bytes(orjson.dumps(total))
+            new.replace(self._beside("counters"))
 
     def _earlier_counters(self) -> dict[str, int]:
         try:

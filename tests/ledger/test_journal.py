@@ -184,3 +184,15 @@ def test_what_was_in_flight_at_open_is_unknown(tmp_path):
         causes = {s.key.intent: getattr(s.record.state, "cause", None) for s in fence.intents()}
 
     assert causes == {"by process": "died", "by ticket": None}
+
+
+def test_counters_that_cannot_be_kept_stop_nothing(tmp_path, monkeypatch):
+    """A full disk at the end of a process is no traceback: the counters are made good later."""
+    fence = Fence.open(f"jsonl:{tmp_path / 'l.jsonl'}")
+    fence.prepare("a", "t")
+
+    def full(self, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(tmp_path), "write_bytes", full)
+    fence.close()
