@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test explore lint bench  reports clean
+.PHONY: demo test explore chaos lint bench  reports clean
 .DEFAULT_GOAL := test
 
 $(VENV)/bin/python:
@@ -27,6 +27,10 @@ test: $(VENV)/.dev
 
 explore: $(VENV)/.dev
 	FENCEKIT_REQUIRE_ALL=1 $(BIN)/python -m pytest tests/core/test_exploration.py
+
+chaos: $(VENV)/.dev
+	@echo "CHAOS_SEED=$${CHAOS_SEED:=1} CHAOS_STEPS=$${CHAOS_STEPS:=20000}"; \
+	CHAOS_SEED=$${CHAOS_SEED:-1} CHAOS_STEPS=$${CHAOS_STEPS:-20000} $(BIN)/python -m pytest --timeout 3600 tests/chaos
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
