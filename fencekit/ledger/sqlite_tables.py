@@ -25,7 +25,7 @@ from fencekit.ledger.due import due_of
 from fencekit.ledger.holders import HolderLocks
 from fencekit.ledger.sqlite_file import key_text
 
-CACHED = 4096
+CACHED = 512
 """How many decoded records a process keeps, to spare decoding what it wrote itself."""
 
 

@@ -18,6 +18,7 @@ from fencekit.ledger import location
 from fencekit.ledger.clocks import Clocks
 from fencekit.ledger.location import Location
 from fencekit.ledger.sqlite import SqliteLedger
+from tests.conftest import missing, need
 
 ROOT = Path(__file__).parents[2]
 
@@ -210,3 +211,31 @@ def test_an_unwritable_folder_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "mkdir", refused)
     with pytest.raises(LedgerError, match=r"Permission denied.*--ledger"):
         Fence.open(f"sqlite:{tmp_path / 'no' / 'l.db'}")
+
+
+def test_two_pid_namespaces_of_one_kernel_see_each_other_die(path):
+    """As two containers that share a volume: pids mean nothing there, the kernel's locks do."""
+    program = (
+        "import sys; from fencekit import Fence\n"
+        f"fence = Fence.open('sqlite:{path}')\n"
+        "fence.prepare('held', 't', holder='process')\n"
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    inside = [need("unshare"), "--pid", "--fork", "--kill-child", sys.executable, "-c", program]
+    if subprocess.run([*inside[:3], "true"], capture_output=True, check=False).returncode:
+        missing("this system lets nobody make a pid namespace")
+    other = subprocess.Popen(
+        inside, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert other.stdout.readline() == "held\n"
+    with Fence.open(f"sqlite:{path}") as fence:
+        with pytest.raises(IntentInFlight):
+            fence.prepare("held", "t")
+        other.kill()
+        other.wait()
+        # The kernel ends the child of a killed `unshare`; its lock goes with it, a moment later.
+        other.stdout.read()
+        with pytest.raises(IntentFailed, match="process ended"):
+            fence.prepare("held", "t")
+    other.stdout.close()
+    other.stdin.close()
