@@ -21,9 +21,6 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _VARIES = re.compile(r"\b(?=\w*\d)[0-9a-f]{8,}\b|\d+\.\d+|\d+")
 
 
-needs_wrap = pytest.mark.skipif("wrap" not in COMMANDS, reason="wrap is not there yet")
-
-
 def blocks(language):
     """Return the fenced blocks of one language."""
     return [text for name, text in _BLOCK.findall(README) if name == language]
@@ -70,7 +67,6 @@ def test_the_library_fits_in_ten_lines_and_runs_once(tmp_path):
     assert len([line for line in text.splitlines() if line.strip()]) <= 10
 
 
-@needs_wrap
 def test_the_demo_prints_what_is_shown():
     _, _, shown = console("demo")
 
@@ -103,7 +99,6 @@ def test_every_console_block_is_tested():
     ]
 
 
-@needs_wrap
 def test_every_configuration_starts_a_server_that_is_there():
     configurations = [json.loads(text)["mcpServers"] for text in blocks("json")]
 
@@ -114,7 +109,6 @@ def test_every_configuration_starts_a_server_that_is_there():
             assert fencekit(server["args"][0], "--help").returncode == 0
 
 
-@needs_wrap
 def test_every_command_line_names_commands_and_options_that_exist():
     lines = "\n".join(blocks("sh")).replace("\\\n", " ").splitlines()
     used = [found for line in lines for found in _FENCEKIT.findall(line)]
