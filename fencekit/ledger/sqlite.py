@@ -74,11 +74,12 @@ class SqliteLedger:
             self._db = connect(self._path, self._busy)
             self._side = connect(self._path, self._busy)
         self._tables = Tables(self._db)
-        info = os.stat(self._path)
-        self._inode = (info.st_dev, info.st_ino)
         with translated(self._path), transaction(self._db) as begun:
             self._register()
             begun.commit()
+        # The first write has made all three files; whoever takes one away splits the ledger in two.
+        with translated(self._path):
+            self._inodes = self._present()
 
     def _register(self) -> None:
         """Take the holder's lock, tidy up after the dead, agree on the clock."""
@@ -179,16 +180,21 @@ class SqliteLedger:
                 # Intents and domains load themselves; only the floor is asked for.
                 view.floor = self._tables.floor()
 
+    def _present(self) -> list[tuple[int, int]]:
+        """Return the identities of the database, its log and its shared index."""
+        infos = [os.stat(f"{self._path}{suffix}") for suffix in ("", "-wal", "-shm")]
+        return [(info.st_dev, info.st_ino) for info in infos]
+
     def _check_place(self) -> None:
         """Refuse to go on with a file that somebody removed or replaced under us."""
         try:
-            info = os.stat(self._path)
-        except OSError:
+            present = self._present()
+        except OSError as gone:
             raise LedgerUnavailable(
-                f"the ledger {self._path} is gone: put it back and restart, or start a new one "
+                f"the ledger {gone.filename} is gone: put it back and restart, or start a new one "
                 "only if no effect can be outstanding"
             ) from None
-        if (info.st_dev, info.st_ino) != self._inode:
+        if present != self._inodes:
             raise LedgerUnavailable(
                 f"the ledger {self._path} was replaced by another file: restart to use that one"
             )

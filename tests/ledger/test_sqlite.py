@@ -85,6 +85,17 @@ def test_a_file_that_went_away_stops_admissions(fence, path, how):
         fence.prepare("b", "t")
 
 
+@pytest.mark.parametrize("suffixes", [("-wal", "-shm"), ("-wal",), ("-shm",)])
+def test_a_log_that_went_away_stops_admissions(fence, path, suffixes):
+    """Without its log the file would be two ledgers: ours, and that of whoever opens it next."""
+    fence.prepare("a", "t")
+    for suffix in suffixes:
+        path.with_name(path.name + suffix).unlink()
+    for _ in range(2):
+        with pytest.raises(LedgerUnavailable, match=r"gone|replaced"):
+            fence.prepare("b", "t")
+
+
 def test_a_damaged_record_stops_its_own_intent_only(fence, path):
     for name in "ab":
         fence.commit(fence.prepare(name, "t").ticket)
