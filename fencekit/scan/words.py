@@ -241,9 +241,9 @@ SHELLS = _words("sh bash zsh cmd powershell pwsh osascript python node")
 # Functions that obtain, renew or drop a credential: what they send changes nothing for the caller.
 AUTHENTICATES = _words(
     "auth authenticate authenticated authentication authorize oauth token tokens login credential "
-    "credentials jwt refreshtoken accesstoken relogin reauthenticate reauth telemetry analytics "
-    "metrics logging logger"
+    "credentials jwt refreshtoken accesstoken relogin reauthenticate reauth"
 )
+REPORTS = _words("telemetry analytics metrics logging logger log tracker tracing sentry debug")
 TEMPORARY = _words("tmp temp temporary cache caches log logs debug")
 
 
