@@ -271,10 +271,13 @@ class Evaluator(Instances):
         if not isinstance(expr, Name | Lit | Call | Member):
             return None
         found = self.eval(expr, env)
-        if len(found) == 1 and isinstance(found[0], Const) and not found[0].holes:
-            missing = isinstance(expr, Name) and found[0].value is None
-            return None if missing else bool(found[0].value)
-        return None
+        sides = []
+        for value in found:
+            missing = isinstance(value, Const) and isinstance(expr, Name) and value.value is None
+            if not isinstance(value, Const) or value.holes or missing:
+                return None
+            sides.append(bool(value.value))
+        return sides[0] if sides and len(set(sides)) == 1 else None
 
     def _compare(self, expr: Compare, env: Env) -> bool | None:
         left = self.eval(expr.left, env)
