@@ -250,15 +250,14 @@ TEMPORARY = _words("tmp temp temporary cache caches log logs debug")
 def verb_of(name: str) -> str:
     """Classify a name by its first verb: adding, declaring, reading, or nothing."""
     for word in split(name)[:4]:
-        if word in LEADING and word not in ("batch",):
+        if word in LEADING and word != "batch":
             continue
-        if word in READING and word not in ADDING | DECLARING:
-            return "reading"
         if word in DECLARING:
             return "declaring"
         if word in ADDING:
             return "adding"
-        break
+        if word in READING:
+            return "reading"
     return ""
 
 

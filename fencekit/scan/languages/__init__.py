@@ -13,6 +13,7 @@ SUFFIXES: dict[str, tuple[str, str]] = {
     **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), ("javascript", "JAVASCRIPT")),
     **dict.fromkeys((".ts", ".mts", ".cts"), ("javascript", "TYPESCRIPT")),
     ".tsx": ("javascript", "TSX"),
+    ".go": ("go", "LANGUAGE"),
 }
 
 
