@@ -63,6 +63,12 @@ def from_sdk(root: str) -> bool:
     )
 
 
+def _makes_an_answer(value: Ext) -> bool:
+    """Tell whether a constructor makes an answer: `NewToolResultText`, `ToolError`."""
+    named = value.path.rpartition(".")[2]
+    return any(word in named for word in ("Result", "Error", "Response"))
+
+
 class Finder:
     """Collects the tools of one project."""
 
@@ -529,7 +535,7 @@ class Finder:
         """Tell whether calling a value makes a tool of an MCP SDK,
         directly or through a wrapper."""
         if isinstance(value, Ext):
-            return from_sdk(value.root)
+            return from_sdk(value.root) and not _makes_an_answer(value)
         if not isinstance(value, Func) or depth > 3:
             return False
         env = self.ev.open_env(value.function)

@@ -52,7 +52,8 @@ QUERY = """
 (function_declaration name: (identifier) @function)
 (method_declaration name: (field_identifier) @function)
 (type_spec name: (type_identifier) @class)
-(call_expression function: [(identifier) @call (selector_expression field: (field_identifier) @call)])
+(call_expression function: (identifier) @call)
+(call_expression function: (selector_expression field: (field_identifier) @call))
 (import_spec path: (interpreted_string_literal) @import)
 """
 
