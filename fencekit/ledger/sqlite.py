@@ -85,13 +85,13 @@ class SqliteLedger:
         """Take the holder's lock, tidy up after the dead, agree on the clock."""
         self._locks.take()
         rows = self._db.execute("SELECT record FROM intents WHERE due = 0").fetchall()
-        held = (codec.decode_intent(row[0]).state for row in rows)
-        needed = {s.holder.process for s in held if isinstance(s, InFlight | Unknown)}
+        needed = self._holders_in(row[0] for row in rows)
         counted = [r[0] for r in self._db.execute("SELECT process FROM counters")]
         for process in counted:
             if process and self._locks.liveness(process) is not Liveness.ALIVE:
                 self._fold_counters(process)
-        self._locks.remove_dead(frozenset(needed))
+        if needed is not None:
+            self._locks.remove_dead(needed)
         row = self._db.execute("SELECT value FROM meta WHERE name = 'clock'").fetchone()
         if row is not None:
             boot, distance = orjson.loads(row[0])
@@ -99,6 +99,20 @@ class SqliteLedger:
         now = self._clocks.now()
         if row is None or orjson.loads(row[0])[0] != now.boot:
             self._keep_clock(now.wall_ms - now.lease_ms)
+
+    @staticmethod
+    def _holders_in(records: Iterator[bytes]) -> frozenset[str] | None:
+        """Return the processes that open attempts name; None where a record cannot be read.
+
+        A damaged record stops its own intent when it is asked for; opening only leaves all lock
+        files in place.
+        """
+        try:
+            states = [codec.decode_intent(record).state for record in records]
+        except LedgerDamaged:
+            return None
+        held = (s.holder.process for s in states if isinstance(s, InFlight | Unknown))
+        return frozenset(held)
 
     def _keep_clock(self, distance: int) -> None:
         value = orjson.dumps([self._clocks.boot, distance]).decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import sqlite3
 import struct
@@ -141,7 +142,7 @@ def _translate(path: Path, problem: sqlite3.Error) -> LedgerError:
 def _who_holds(path: Path) -> str:
     """Return " (held by process N)" where the kernel tells whose write lock is in the way."""
     try:
-        fd = os.open(f"{path}-shm", os.O_RDONLY)
+        fd = _shared_index(path)
     except OSError:
         return ""
     try:
@@ -150,10 +151,13 @@ def _who_holds(path: Path) -> str:
         kind, _, _, _, pid = struct.unpack("hhqqi4x", fcntl.fcntl(fd, fcntl.F_GETLK, ask))
     except OSError:
         return ""
-    finally:
-        # Closing any descriptor of this file would drop this process's own locks on it.
-        _KEPT_OPEN.append(fd)
     return f" (held by process {pid})" if kind != fcntl.F_UNLCK and pid > 0 else ""
 
 
-_KEPT_OPEN: list[int] = []
+@functools.cache
+def _shared_index(path: Path) -> int:
+    """Open the shared-memory file once and for good.
+
+    Closing any descriptor of it would drop this process's own locks on it (POSIX).
+    """
+    return os.open(f"{path}-shm", os.O_RDONLY | os.O_CLOEXEC)

@@ -109,6 +109,35 @@ def test_a_damaged_record_stops_its_own_intent_only(fence, path):
     assert [p.where for p in fence.ledger.verify()] == ["intent 'a'"]
 
 
+def test_a_damaged_open_record_stops_no_opening(fence, path):
+    fence.prepare("a", "t", holder="process")
+    fence.close()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE intents SET record = X'00'")
+    db.close()
+    with Fence.open(f"sqlite:{path}") as again:
+        with pytest.raises(LedgerDamaged, match="intent 'a'"):
+            again.prepare("a", "t")
+        again.prepare("b", "t")
+        assert [p.where for p in again.ledger.verify()] == ["intent 'a'"]
+
+
+def test_a_busy_ledger_leaks_no_descriptors(path):
+    holder = sqlite3.connect(path, isolation_level=None)
+    calls = Calls(SqliteLedger(Location(path), busy=0.01), FenceConfig())
+    with Fence(calls=calls) as fence:
+        holder.execute("BEGIN IMMEDIATE")
+        counts = []
+        for _ in range(5):
+            with pytest.raises(LedgerUnavailable, match="busy"):
+                fence.prepare("a", "t")
+            counts.append(len(os.listdir("/proc/self/fd")))
+        holder.execute("ROLLBACK")
+        fence.prepare("a", "t")
+    holder.close()
+    assert counts[1:] == counts[:-1]
+
+
 def test_a_file_that_is_no_database_is_told(path):
     path.write_bytes(b"not a database at all" * 100)
     with pytest.raises(LedgerDamaged, match="damaged"):
