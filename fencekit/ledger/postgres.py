@@ -12,7 +12,6 @@ between.
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
@@ -22,10 +21,11 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import psycopg
 from psycopg import errors as pg_errors
 
-from fencekit.core.errors import InvalidRequest, LedgerError, LedgerFull, LedgerUnavailable
+from fencekit.core.errors import LedgerError, LedgerFull, LedgerUnavailable
 from fencekit.ledger.base import Description
 from fencekit.ledger.conditional import ConditionalLedger
 from fencekit.ledger.groups import Group, Stored
+from fencekit.ledger.password import read_password
 from fencekit.ledger.postgres_schema import check_name, migrate
 
 _WRITE = (
@@ -37,8 +37,9 @@ _WRITE = (
 class PostgresStore:
     """Opaque values in one table of one schema; `application` names this process to the server."""
 
-    def __init__(self, conninfo: str, schema: str) -> None:
+    def __init__(self, conninfo: str, schema: str, password: str | None = None) -> None:
         self._conninfo = conninfo
+        self._password = password
         self._schema = check_name(schema)
         self._write = _WRITE.format(schema)
         self._lock = threading.Lock()
@@ -50,6 +51,7 @@ class PostgresStore:
         if self._db is None or self._db.closed:
             self._db = psycopg.connect(
                 self._conninfo,
+                password=self._password,
                 autocommit=True,
                 prepare_threshold=None,
                 connect_timeout=5,
@@ -225,16 +227,7 @@ def open_url(url: str) -> ConditionalLedger:
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     schema = query.pop("schema", "fencekit")
-    password_file = query.pop("password_file", None)
+    password = read_password(query.pop("password_file", None))
     conninfo = urlunsplit(parts._replace(query=urlencode(query)))
-    if password_file is not None:
-        try:
-            with open(password_file, encoding="utf-8") as file:
-                os.environ.setdefault("PGPASSWORD", file.read().strip())
-        except OSError as problem:
-            raise InvalidRequest(
-                f"password_file {password_file} cannot be read ({problem.strerror})"
-            ) from None
-    return ConditionalLedger(
-        f"postgresql://{_place(conninfo)}", PostgresStore(conninfo, schema), secrets.token_hex(16)
-    )
+    store = PostgresStore(conninfo, schema, password)
+    return ConditionalLedger(f"postgresql://{_place(conninfo)}", store, secrets.token_hex(16))

@@ -12,7 +12,6 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -25,6 +24,7 @@ from fencekit.core.errors import InvalidRequest, LedgerError, LedgerFull, Ledger
 from fencekit.ledger.base import Description
 from fencekit.ledger.conditional import ConditionalLedger
 from fencekit.ledger.groups import Group, Stored
+from fencekit.ledger.password import read_password
 
 # Policies that never drop a key without an expiry; ours have none.
 _KEEPING = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
@@ -292,14 +292,8 @@ def open_url(url: str) -> ConditionalLedger:
     if durability not in ("strong", "weak") or not wait.isdecimal():
         raise InvalidRequest("redis: takes ?durability=weak and ?wait=NUMBER of replicas")
     netloc = parts.netloc
-    password_file = query.pop("password_file", None)
-    if password_file is not None:
-        try:
-            password = Path(password_file).read_text(encoding="utf-8").strip()
-        except OSError as problem:
-            raise InvalidRequest(
-                f"password_file {password_file} cannot be read ({problem.strerror})"
-            ) from None
+    password = read_password(query.pop("password_file", None))
+    if password is not None:
         netloc = f"{parts.username or ''}:{password}@{netloc.rpartition('@')[2]}"
     plain = urlunsplit(parts._replace(query=urlencode(query), netloc=netloc))
     store = RedisStore(plain, namespace, weak=durability == "weak", wait=int(wait))

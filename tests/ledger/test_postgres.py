@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 
@@ -168,3 +169,17 @@ def test_a_dead_server_and_a_wrong_schema_are_told_without_the_password():
     assert "s3cret" not in str(told.value)
     with pytest.raises(InvalidRequest, match="lower-case"):
         Fence.open(f"{servers.postgres()}&schema=Drop;Table")
+
+
+def test_a_password_from_a_file_stands_in_no_environment(url, tmp_path):
+    """A wrapped server inherits the environment: the ledger's password must not be there."""
+    secret = tmp_path / "password"
+    secret.write_text("s3cret\n", encoding="utf-8")
+    before = dict(os.environ)
+    with Fence.open(f"{url}&password_file={secret}") as fence:
+        fence.prepare("a", "t")
+        assert "s3cret" not in fence.ledger.url
+        assert fence.ledger._store._password == "s3cret"
+    assert dict(os.environ) == before
+    with pytest.raises(InvalidRequest, match="cannot be read"):
+        Fence.open(f"{url}&password_file={tmp_path / 'none'}")
