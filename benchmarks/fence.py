@@ -11,19 +11,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import sys
 import tempfile
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks._load import ARGS, CALLERS, RESULT, one_caller, tasks, threads
 from fencekit import AsyncFence, Fence
-
-SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
-CALLERS = 64
-ARGS = {"order": "o-1234567", "amount": 4200, "currency": "EUR", "note": "x" * 60}
-RESULT = {"charge": "ch_0123456789", "status": "succeeded"}
 
 TARGETS = [
     # what is compared, ours, the baseline, the ratio that is wanted
@@ -51,57 +45,6 @@ TARGETS = [
 ]
 
 rates: dict[str, float] = {}
-
-
-def one_caller(call: Callable[[int], object]) -> float:
-    """Return how often one thread can call, per second."""
-    end, n = time.perf_counter() + SECONDS, 0
-    started = time.perf_counter()
-    while time.perf_counter() < end:
-        call(n)
-        n += 1
-    return n / (time.perf_counter() - started)
-
-
-def threads(call: Callable[[int], object], count: int = CALLERS) -> float:
-    """Return how often so many threads can call together, per second."""
-    done, barrier = [0] * count, threading.Barrier(count + 1)
-    stop = threading.Event()
-
-    def work(i: int) -> None:
-        barrier.wait()
-        n = 0
-        while not stop.is_set():
-            call(i * 10_000_000 + n)
-            n += 1
-        done[i] = n
-
-    workers = [threading.Thread(target=work, args=(i,)) for i in range(count)]
-    for worker in workers:
-        worker.start()
-    barrier.wait()
-    started = time.perf_counter()
-    time.sleep(SECONDS)
-    stop.set()
-    for worker in workers:
-        worker.join()
-    return sum(done) / (time.perf_counter() - started)
-
-
-async def tasks(call: Callable[[int], Awaitable[object]], count: int = CALLERS) -> float:
-    """Return how often so many tasks of one loop can call together, per second."""
-    end, done = time.perf_counter() + SECONDS, 0
-
-    async def work(i: int) -> int:
-        n = 0
-        while time.perf_counter() < end:
-            await call(i * 10_000_000 + n)
-            n += 1
-        return n
-
-    started = time.perf_counter()
-    done = sum(await asyncio.gather(*[work(i) for i in range(count)]))
-    return done / (time.perf_counter() - started)
 
 
 def synced_appends(folder: Path) -> None:

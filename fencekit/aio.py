@@ -28,12 +28,12 @@ from fencekit.core.messages import (
 from fencekit.core.request import EffectRequest
 from fencekit.core.state import PreparedEffect
 from fencekit.core.stats import FenceStats
-from fencekit.fence.calls import Calls, expect, heard_too_late, is_answer, too_late
+from fencekit.fence.calls import Calls, expect, heard_too_late, too_late
 from fencekit.fence.draw import HolderKind
 from fencekit.fence.naming import Namer, Naming, function_name, run_args
 from fencekit.fence.steps import Ask, AwaitTwin, Ran, Run, Step, run_steps
 from fencekit.fence.sync import DEFAULT_WAIT
-from fencekit.ledger.base import Ledger, Outcome, Shown
+from fencekit.ledger.base import Ledger, Outcome, Shown, is_answer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,10 +63,11 @@ class _Mailbox:
             future, outcome = self._arrived.popleft()
             if future.done():
                 continue
-            if isinstance(outcome, BaseException) and not is_answer(outcome):
-                future.set_exception(outcome)
+            if is_answer(outcome):
+                future.set_result(outcome)
             else:
-                future.set_result(outcome)  # type: ignore[arg-type] # only answers are left
+                assert isinstance(outcome, BaseException)
+                future.set_exception(outcome)
 
 
 class AsyncFence:
@@ -126,7 +127,7 @@ class AsyncFence:
             tool,
             args,
             domain=domain,
-            agent=self._calls.config.agent if agent is None else agent,
+            agent=agent,
             read_set=read_set,
             parent=parent,
             known_clock=known_clock,
@@ -142,7 +143,7 @@ class AsyncFence:
         asked = time.monotonic()
         answer = await self._ask(command)
         waited = time.monotonic() - asked
-        if heard_too_late(self._calls.config, command, answer, waited):
+        if heard_too_late(self._calls.config, answer, waited):
             await self.release(expect(answer, Fresh).ticket, "the admission was heard too late")
             raise too_late(waited)
         return answer if isinstance(answer, Replay) else expect(answer, Fresh)
@@ -188,7 +189,7 @@ class AsyncFence:
             named,
             run_args(args, kwargs),
             domain=domain,
-            agent=self._calls.config.agent if agent is None else agent,
+            agent=agent,
         )
         bound = functools.partial(fn, *args, **(kwargs or {}))
         return await self._drive(request, bound, wait, definite)  # type: ignore[no-any-return]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from fencekit.core.config import FenceConfig
-from fencekit.core.errors import InvalidRequest, LedgerError
+from fencekit.core.errors import FenceError, InvalidRequest, LedgerError
+
+if TYPE_CHECKING:
+    from fencekit.fence import Fence
 
 F = TypeVar("F", bound=Callable[..., object])
 T = TypeVar("T")
@@ -65,3 +69,20 @@ def opened(open_it: Callable[[], T]) -> T:
     except LedgerError as problem:
         click.echo(f"fencekit: {problem}", err=True)
         sys.exit(UNUSABLE)
+
+
+@contextmanager
+def told(fence: Fence) -> Iterator[None]:
+    """Close the fence at the end; a refusal exits 2 and an unusable ledger 3, each in one line."""
+    from fencekit.report.escape import terminal
+
+    try:
+        yield
+    except LedgerError as problem:
+        click.echo(f"fencekit: {problem}", err=True)
+        sys.exit(UNUSABLE)
+    except FenceError as problem:
+        click.echo(f"fencekit: {terminal(problem, limit=400)}", err=True)
+        sys.exit(2)
+    finally:
+        fence.close()

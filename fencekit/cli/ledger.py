@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from fencekit.cli import ledger_view
-from fencekit.cli.fencing import UNUSABLE, ledger_option, opened
-from fencekit.core.errors import FenceError, LedgerError
+from fencekit.cli.fencing import ledger_option, opened, told
+from fencekit.core.errors import LedgerError
 from fencekit.core.stats import FenceStats
 from fencekit.fence import Fence
 from fencekit.ledger.base import Shown
@@ -35,16 +35,8 @@ def command() -> None:
 @contextmanager
 def _fence(url: str | None) -> Iterator[Fence]:
     fence = opened(lambda: Fence.open(url))
-    try:
+    with told(fence):
         yield fence
-    except LedgerError as problem:
-        click.echo(f"fencekit: {problem}", err=True)
-        sys.exit(UNUSABLE)
-    except FenceError as problem:
-        click.echo(f"fencekit: {terminal(problem, limit=400)}", err=True)
-        sys.exit(2)
-    finally:
-        fence.close()
 
 
 def _print_json(value: Any) -> None:

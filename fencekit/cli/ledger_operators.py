@@ -10,9 +10,8 @@ from typing import TypeVar
 import click
 
 from fencekit.cli import ledger_view
-from fencekit.cli.fencing import UNUSABLE, ledger_option, opened
+from fencekit.cli.fencing import ledger_option, opened, told
 from fencekit.core.config import FenceConfig
-from fencekit.core.errors import FenceError, LedgerError
 from fencekit.core.state import Absent
 from fencekit.fence import Fence
 from fencekit.ledger.base import Shown
@@ -89,17 +88,9 @@ class _Judged:
 
     def carry_out(self, act: Callable[[Fence], object], done: str) -> None:
         """Carry the decision out as this intent's principal."""
-        try:
+        with told(self.fence):
             self.fence.calls.draw.config = self.config
             act(self.fence)
-        except LedgerError as problem:
-            click.echo(f"fencekit: {problem}", err=True)
-            sys.exit(UNUSABLE)
-        except FenceError as problem:
-            click.echo(f"fencekit: {terminal(problem, limit=400)}", err=True)
-            sys.exit(2)
-        finally:
-            self.fence.close()
         click.echo(done)
 
 

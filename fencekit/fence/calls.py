@@ -18,7 +18,6 @@ from fencekit.core.messages import (
     Commit,
     Forget,
     Fresh,
-    Prepare,
     Release,
     Settle,
 )
@@ -26,7 +25,7 @@ from fencekit.core.stats import FenceStats, counter_of
 from fencekit.fence.beats import Beats
 from fencekit.fence.draw import Draw
 from fencekit.fence.twins import Twins
-from fencekit.ledger.base import Callback, Ledger, Outcome
+from fencekit.ledger.base import Callback, Ledger, Outcome, is_answer
 from fencekit.ledger.open import open_ledger
 
 A = TypeVar("A")
@@ -71,7 +70,7 @@ class Calls:
 
         def heard(outcome: Outcome) -> None:
             if is_answer(outcome):
-                self.heard(command, outcome)  # type: ignore[arg-type] # an answer
+                self.heard(command, outcome)
             done(outcome)
 
         self.ledger.enqueue(command, heard)
@@ -125,15 +124,6 @@ def _close_all() -> None:
         calls.close()
 
 
-def is_answer(outcome: Outcome) -> bool:
-    """Whether an outcome is an answer rather than a failure of the ledger."""
-    from fencekit.core.errors import LedgerError
-
-    if isinstance(outcome, LedgerError):
-        return False
-    return isinstance(outcome, FenceError) or not isinstance(outcome, BaseException)
-
-
 def expect(answer: Answer, kind: type[A]) -> A:
     """Return an answer of the expected kind; raise any refusal."""
     if isinstance(answer, kind):
@@ -143,9 +133,9 @@ def expect(answer: Answer, kind: type[A]) -> A:
     raise AssertionError(f"a ledger answered {type(answer).__name__} where {kind} was asked for")
 
 
-def heard_too_late(config: FenceConfig, command: Prepare, answer: Answer, waited: float) -> bool:
+def heard_too_late(config: FenceConfig, answer: Answer, waited: float) -> bool:
     """Whether so much of the lease passed before an admission was heard that it is given back."""
-    return isinstance(answer, Fresh) and waited > config.lease / 3 and command.lease_ms > 0
+    return isinstance(answer, Fresh) and waited > config.lease / 3
 
 
 def too_late(waited: float) -> LedgerUnavailable:

@@ -47,7 +47,8 @@ class Draw:
     def request(self, intent: str, tool: str = "", args: Any = None, **more: Any) -> EffectRequest:
         """Return a checked request; principal and agent come from the config where not given."""
         more.setdefault("principal", self.config.principal)
-        more.setdefault("agent", self.config.agent)
+        if more.get("agent") is None:
+            more["agent"] = self.config.agent
         return EffectRequest.make(intent, tool, args, **more)
 
     def prepare(

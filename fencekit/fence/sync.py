@@ -86,7 +86,7 @@ class Fence:
             tool,
             args,
             domain=domain,
-            agent=self._calls.config.agent if agent is None else agent,
+            agent=agent,
             read_set=read_set,
             parent=parent,
             known_clock=known_clock,
@@ -106,7 +106,7 @@ class Fence:
         asked = time.monotonic()
         answer = self._calls.call(command)
         waited = time.monotonic() - asked
-        if heard_too_late(self._calls.config, command, answer, waited):
+        if heard_too_late(self._calls.config, answer, waited):
             self.release(expect(answer, Fresh).ticket, "the admission was heard too late")
             raise too_late(waited)
         return answer if isinstance(answer, Replay) else expect(answer, Fresh)
@@ -160,7 +160,7 @@ class Fence:
             named,
             run_args(args, kwargs),
             domain=domain,
-            agent=self._calls.config.agent if agent is None else agent,
+            agent=agent,
         )
         bound = functools.partial(fn, *args, **(kwargs or {}))
         return self._drive(request, bound, wait, definite)  # type: ignore[no-any-return]
@@ -184,9 +184,7 @@ class Fence:
             @functools.wraps(fn)
             def fenced(*args: P.args, **kwargs: P.kwargs) -> T:
                 name, scope, given = naming(args, kwargs)
-                request = self._calls.draw.request(
-                    name, function_name(fn), given, domain=scope, agent=self._calls.config.agent
-                )
+                request = self._calls.draw.request(name, function_name(fn), given, domain=scope)
                 bound = functools.partial(fn, *args, **kwargs)
                 return self._drive(request, bound, wait, definite)  # type: ignore[no-any-return]
 

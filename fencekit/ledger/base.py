@@ -8,12 +8,13 @@ command is harmless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from fencekit.core.draft import Event
+from fencekit.core.errors import FenceError, LedgerError
 from fencekit.core.messages import Answer, Command
 from fencekit.core.state import DomainHead, Holder, IntentKey, IntentRecord, Liveness, Now
 
@@ -21,6 +22,22 @@ Outcome = Answer | BaseException
 """What a callback gets: an answer, or the `LedgerError` that kept it from being given."""
 
 Callback = Callable[[Outcome], None]
+
+
+def is_answer(outcome: Outcome) -> TypeGuard[Answer]:
+    """Whether an outcome is an answer, refusals included, rather than a failure of the ledger."""
+    if isinstance(outcome, LedgerError):
+        return False
+    return isinstance(outcome, FenceError) or not isinstance(outcome, BaseException)
+
+
+def add_counters(saved: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sum of the counters that processes saved."""
+    total: dict[str, int] = {}
+    for counts in saved:
+        for name, count in counts.items():
+            total[name] = total.get(name, 0) + count
+    return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from fencekit.core.errors import FenceError, LedgerError, LedgerUnavailable
+from fencekit.core.errors import LedgerUnavailable
 from fencekit.core.messages import Answer, Command
-from fencekit.ledger.base import Callback, Outcome
+from fencekit.ledger.base import Callback, Outcome, is_answer
 
 MAX_BATCH = 512
 """How many commands one durable write carries at the most; bounds the wait of the first."""
@@ -56,9 +56,7 @@ class GroupCommit:
             outcome = self._run((command,))[0]
         finally:
             self._hand_over()
-        if isinstance(outcome, BaseException) and not _is_answer(outcome):
-            raise outcome
-        return outcome  # type: ignore[return-value] # only answers are left
+        return _heard(outcome)
 
     def _call_in_batch(self, command: Command) -> Answer:
         slot: list[Outcome] = []
@@ -77,9 +75,7 @@ class GroupCommit:
                 self._give_to_thread()
         ready.acquire()
         outcome = slot[0]
-        if isinstance(outcome, BaseException) and not _is_answer(outcome):
-            raise outcome
-        return outcome  # type: ignore[return-value] # only answers are left
+        return _heard(outcome)
 
     def enqueue(self, command: Command, done: Callback) -> None:
         """Queue one command; `done` is called in the writer's thread."""
@@ -95,10 +91,11 @@ class GroupCommit:
         future: Future[Answer] = Future()
 
         def done(outcome: Outcome) -> None:
-            if isinstance(outcome, BaseException) and not _is_answer(outcome):
-                future.set_exception(outcome)
+            if is_answer(outcome):
+                future.set_result(outcome)
             else:
-                future.set_result(outcome)  # type: ignore[arg-type] # only answers are left
+                assert isinstance(outcome, BaseException)
+                future.set_exception(outcome)
 
         self.enqueue(command, done)
         return future
@@ -163,6 +160,9 @@ class GroupCommit:
                     self._wake.notify_all()
 
 
-def _is_answer(outcome: Outcome) -> bool:
-    """Whether an outcome is an answer of the core rather than a failure of the ledger."""
-    return isinstance(outcome, FenceError) and not isinstance(outcome, LedgerError)
+def _heard(outcome: Outcome) -> Answer:
+    """Return an answer; raise a failure of the ledger."""
+    if is_answer(outcome):
+        return outcome
+    assert isinstance(outcome, BaseException)
+    raise outcome

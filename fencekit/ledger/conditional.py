@@ -31,7 +31,7 @@ from fencekit.core.state import (
 )
 from fencekit.core.sweep import sweep
 from fencekit.ledger import codec
-from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown
+from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown, add_counters
 from fencekit.ledger.batch import GroupCommit
 from fencekit.ledger.due import due_of
 from fencekit.ledger.groups import (
@@ -278,11 +278,7 @@ class ConditionalLedger:
 
     def counters(self) -> dict[str, int]:
         """Return the sum over all processes."""
-        total: dict[str, int] = {}
-        for text in self._store.counters():
-            for name, count in orjson.loads(text).items():
-                total[name] = total.get(name, 0) + count
-        return total
+        return add_counters(map(orjson.loads, self._store.counters()))
 
     def close(self) -> None:
         """Answer what waits, then let go of the store."""

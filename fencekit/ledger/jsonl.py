@@ -12,7 +12,7 @@ import contextlib
 import os
 import secrets
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -37,7 +37,7 @@ from fencekit.core.state import (
 )
 from fencekit.core.sweep import sweep
 from fencekit.ledger import crash, journal
-from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown
+from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown, add_counters
 from fencekit.ledger.batch import GroupCommit
 from fencekit.ledger.clocks import Clocks
 from fencekit.ledger.jsonl_file import (
@@ -356,7 +356,7 @@ class JsonlLedger:
         """Keep this process's counters beside the journal, added to those of earlier processes."""
         if not self._counts:
             self._counts = self._earlier_counters()
-        total = _added(self._counts, counters)
+        total = add_counters((self._counts, counters))
         new = self._beside("counters.new")
         with translated(self._path):
             new.write_bytes(orjson.dumps(total))
@@ -384,10 +384,6 @@ class JsonlLedger:
         os.close(self._fd)
         os.close(self._lock_fd)
         self._lock_fd = -1
-
-
-def _added(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
-    return {k: first.get(k, 0) + second.get(k, 0) for k in sorted({*first, *second})}
 
 
 def open_url(url: str) -> JsonlLedger:

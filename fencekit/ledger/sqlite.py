@@ -36,7 +36,7 @@ from fencekit.core.state import (
 )
 from fencekit.core.sweep import sweep
 from fencekit.ledger import codec, crash
-from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown
+from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown, add_counters
 from fencekit.ledger.batch import GroupCommit
 from fencekit.ledger.clocks import Clocks
 from fencekit.ledger.holders import HolderLocks
@@ -98,7 +98,7 @@ class SqliteLedger:
             self._clocks.expect(boot, distance)
         now = self._clocks.now()
         if row is None or orjson.loads(row[0])[0] != now.boot:
-            self._keep_clock(now.wall_ms - now.lease_ms)
+            self._keep_clock(self._db, now.wall_ms - now.lease_ms)
 
     @staticmethod
     def _holders_in(records: Iterator[bytes]) -> frozenset[str] | None:
@@ -114,9 +114,9 @@ class SqliteLedger:
         held = (s.holder.process for s in states if isinstance(s, InFlight | Unknown))
         return frozenset(held)
 
-    def _keep_clock(self, distance: int) -> None:
+    def _keep_clock(self, db: sqlite3.Connection, distance: int) -> None:
         value = orjson.dumps([self._clocks.boot, distance]).decode()
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (value,))
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (value,))
 
     # --- asking ------------------------------------------------------------------------------
 
@@ -304,9 +304,7 @@ class SqliteLedger:
     def confirm_clock(self) -> None:
         """Accept the present wall time after a jump: expiry goes on."""
         with self._reading() as db, transaction(db) as begun:
-            distance = self._clocks.confirm()
-            value = orjson.dumps([self._clocks.boot, distance]).decode()
-            db.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (value,))
+            self._keep_clock(db, self._clocks.confirm())
             begun.commit()
 
     def verify(self) -> Iterator[Problem]:
@@ -349,21 +347,14 @@ class SqliteLedger:
         """Return the sum over all processes, the ended ones included."""
         with self._reading() as db:
             rows = db.execute("SELECT counts FROM counters").fetchall()
-        total: dict[str, int] = {}
-        for (text,) in rows:
-            for name, count in orjson.loads(text).items():
-                total[name] = total.get(name, 0) + count
-        return total
+        return add_counters(orjson.loads(text) for (text,) in rows)
 
     def _fold_counters(self, process: str) -> None:
         """Add the counters of an ended process to those of all ended ones."""
         rows = self._db.execute(
             "SELECT counts FROM counters WHERE process IN ('', ?)", (process,)
         ).fetchall()
-        total: dict[str, int] = {}
-        for (text,) in rows:
-            for name, count in orjson.loads(text).items():
-                total[name] = total.get(name, 0) + count
+        total = add_counters(orjson.loads(text) for (text,) in rows)
         self._db.execute("DELETE FROM counters WHERE process = ?", (process,))
         self._db.execute(
             "INSERT OR REPLACE INTO counters VALUES ('', ?)", (orjson.dumps(total).decode(),)
