@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fencekit.scan import words
-from fencekit.scan.link import Hit, Walked
 from fencekit.scan.mechanisms import Guard, Mechanism, guards_of, mechanisms_of
 from fencekit.scan.toolspec import Tool
+from fencekit.scan.walked import Hit, Walked
 
 
 @dataclass(slots=True)

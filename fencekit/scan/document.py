@@ -14,7 +14,7 @@ from typing import Any
 
 from fencekit import __version__
 from fencekit.scan.candidates import Row, order
-from fencekit.scan.link import Hit
+from fencekit.scan.walked import Hit
 
 SCHEMA = "fencekit.scan/1"
 KEYLIKE = ("caller-key", "derived-key", "fresh-key", "description-says-unique", "dedup-store")

@@ -17,13 +17,14 @@ from fencekit.scan.candidates import Row, judge
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import FileFacts, Module
 from fencekit.scan.languages import language_for
-from fencekit.scan.link import Walked, Walker
+from fencekit.scan.link import Walker
 from fencekit.scan.parse import ParseTimeoutError, index_file, lower_module, parse
 from fencekit.scan.project import Project
 from fencekit.scan.tools import Finder
 from fencekit.scan.toolspec import Tool
 from fencekit.scan.values import Const, Input, Value
 from fencekit.scan.walk import Skipped, Tree, read_source, walk
+from fencekit.scan.walked import Walked
 
 MAX_UNKNOWNS = 200
 

@@ -3,24 +3,20 @@
 Lazy and bounded: records and functions are evaluated when looked into, every expression once per
 activation, and everything within a budget of steps. Several possible values are a list; a value
 that cannot be known is `Unknown`, never a guess.
-
-Over 400 lines: one arm per kind of expression and binding, which recurse into each other.
 """
 
 from __future__ import annotations
 
-from fencekit.scan import natives
+from fencekit.scan import contexts, native_functions, natives
+from fencekit.scan.activations import Activations
 from fencekit.scan.facts import (
-    Binding,
     Call,
     Choice,
-    Class,
     Compare,
     Dict,
     Each,
     Expr,
     Function,
-    Import,
     Index,
     Lambda,
     ListOf,
@@ -29,10 +25,12 @@ from fencekit.scan.facts import (
     Module,
     Mutation,
     Name,
-    Param,
     Template,
 )
 from fencekit.scan.instances import Instances
+from fencekit.scan.members import Members
+from fencekit.scan.names import Names
+from fencekit.scan.parts import MAX_VALUES
 from fencekit.scan.project import Project
 from fencekit.scan.scopes import scope_of
 from fencekit.scan.values import (
@@ -43,7 +41,6 @@ from fencekit.scan.values import (
     Func,
     Input,
     Inst,
-    Mod,
     Record,
     Seq,
     Super,
@@ -51,13 +48,11 @@ from fencekit.scan.values import (
     Value,
 )
 
-MAX_VALUES = 400
 MAX_DEPTH = 14
 MAX_NESTED = 250  # nested evaluations: a bound on recursion
-SELF_NAMES = frozenset({"self", "cls", "this", "Self"})
 
 
-class Evaluator(Instances):
+class Evaluator(Names, Instances, Members, Activations):
     """Evaluates expressions of one project; `budget` bounds the steps of one question."""
 
     def __init__(self, project: Project) -> None:
@@ -296,222 +291,7 @@ class Evaluator(Instances):
             return None
         return hit != expr.negated
 
-    # Names.
-
-    def name(self, name: str, env: Env, line: int = 0) -> list[Value]:
-        """Return what a name stands for in an activation."""
-        here: Env | None = env
-        module = env.function.module
-        if name in SELF_NAMES and module is not None:
-            found = self._self(name, env)
-            if found is not None:
-                return [found]
-        while here is not None:
-            scope = scope_of(here.function)
-            bindings = scope.names.get(name)
-            if bindings:
-                return self._bound(name, bindings, here)
-            here = here.closure or (
-                self.open_env(here.function.parent) if here.function.parent is not None else None
-            )
-        if module is not None:
-            found_outside = self._from_package(name, module)
-            if found_outside:
-                return found_outside
-        return [Ext("", (name,), file=env.file, line=line)]
-
-    def _self(self, name: str, env: Env) -> Value | None:
-        here: Env | None = env
-        while here is not None:
-            if name in scope_of(here.function).names and name not in ("self", "cls"):
-                return None
-            value = here.self_value
-            if value is not None:
-                if name in ("cls", "Self") and isinstance(value, Inst):
-                    return ClassRef(value.cls, file=value.file, line=value.line)
-                return value
-            if here.function.owner is not None:
-                owner = here.function.owner
-                if name in ("cls", "Self") or here.function.static:
-                    return ClassRef(owner, file=here.file, line=owner.line)
-                return Inst(owner, file=here.file, line=owner.line)
-            here = here.closure
-        return None
-
-    def _from_package(self, name: str, module: Module) -> list[Value]:
-        out: list[Value] = []
-        for sibling in self.project.package(module):
-            if sibling is module:
-                continue
-            bindings = scope_of(sibling.top).names.get(name)
-            if bindings and bindings[0].kind != "import":
-                out.extend(self._bound(name, bindings, self.top_env(sibling)))
-        for binding in scope_of(module.top).names.get("*", ()):
-            if isinstance(binding.item, Import):
-                for path in self.project.resolve(module, binding.item):
-                    source = self.project.module(path)
-                    if source is not None and source is not module:
-                        out.extend(self.exported(source, name))
-        return out
-
-    def _bound(self, name: str, bindings: list[Binding], env: Env) -> list[Value]:
-        out: list[Value] = []
-        for binding in bindings:
-            out.extend(self._binding(binding, env))
-        told = [v for v in out if not (isinstance(v, Const) and v.line == 0 and v.value is None)]
-        out = told or out
-        return self._changed(name, out, env)
-
-    def _binding(self, binding: Binding, env: Env) -> list[Value]:
-        item = binding.item
-        if binding.kind == "param" and isinstance(item, Param):
-            return self.apply_path(self._param(item, env), binding.path, env)
-        if isinstance(item, Import):
-            return self._import(item, env)
-        if isinstance(item, Function):
-            owner = None if item.owner is None else env.self_value
-            return [Func(item, env, owner, file=env.file, line=item.line)]
-        if isinstance(item, Class):
-            return [ClassRef(item, file=env.file, line=item.line)]
-        if binding.value is None:
-            return [Unknown(file=env.file, line=binding.line)]
-        if binding.kind == "loop":
-            picked = env.picks.get(id(binding.value))
-            found = [picked] if picked is not None else self._loop_values(binding, env)
-            return self.apply_path(found, binding.path, env)
-        found = self.apply_path(self.eval(binding.value, env), binding.path, env)
-        if binding.type_text and all(isinstance(v, Unknown | Input) for v in found):
-            return self.from_type(binding.type_text, env) or found
-        return found
-
-    def _loop_values(self, binding: Binding, env: Env) -> list[Value]:
-        assert binding.value is not None
-        return natives.elements(self, self.eval(binding.value, env))
-
-    def _changed(self, name: str, values: list[Value], env: Env) -> list[Value]:
-        """Attach the changes a body (or its module) makes to a record or a list."""
-        if not any(isinstance(v, Record | Seq) for v in values):
-            return values
-        changes = self.changes_to(name, env)
-        if not changes:
-            return values
-        out: list[Value] = []
-        for value in values:
-            where = {"file": value.file, "line": value.line}
-            if isinstance(value, Record):
-                grown = Record(value.expr, value.env, **where)  # type: ignore[arg-type]
-                grown.changes = [*value.changes, *changes]
-                grown.made = value.made
-                out.append(grown)
-            elif isinstance(value, Seq):
-                items = list(value.items)
-                for change, inner in changes:
-                    if change.key is None and not change.path:
-                        for added in self.contexts(change.value, inner):
-                            found = self.eval(change.value, added)
-                            spread = [v for v in found if isinstance(v, Seq)]
-                            items.extend(natives.elements(self, list(spread)) if spread else found)
-                out.append(Seq(items, value.open, **where))  # type: ignore[arg-type]
-            else:
-                out.append(value)
-        return out
-
-    def apply_path(self, values: list[Value], path: tuple[str | int, ...], env: Env) -> list[Value]:
-        """Take values apart along a destructuring path."""
-        for step in path:
-            key = Const(step, file=env.file)
-            values = [part for v in values for part in self.item(v, key, env, v.line)]
-        return values
-
-    def _param(self, param: Param, env: Env) -> list[Value]:
-        if env.args is not None:
-            given = env.args.get(param.name)
-            if given:
-                unsure = all(isinstance(v, Unknown) for v in given)
-                typed = self.from_type(param.type_text, env) if unsure else []
-                return typed or given
-            if param.default is not None:
-                return self.eval(param.default, env)
-        else:
-            picked = env.picks.get(id(param))
-            if picked is not None:
-                return [picked]
-            typed = self.from_type(param.type_text, env)
-            if typed:
-                return typed
-            found = self._from_callers(param, env)
-            if found:
-                return found
-        typed = self.from_type(param.type_text, env)
-        return typed or [Unknown(param.name, file=env.file, line=param.line)]
-
-    def _from_callers(self, param: Param, env: Env) -> list[Value]:
-        if self._param_depth > 5:
-            return []
-        self._param_depth += 1
-        try:
-            out: list[Value] = []
-            for inner in self.entered(env.function):
-                out.extend(inner.args.get(param.name, []) if inner.args else [])
-            return [v for v in out if not isinstance(v, Unknown)][:MAX_VALUES]
-        finally:
-            self._param_depth -= 1
-
-    def _import(self, item: Import, env: Env) -> list[Value]:
-        module = env.function.module
-        if module is None:
-            return [Unknown(item.local)]
-        paths = self.project.resolve(module, item)
-        out: list[Value] = []
-        for path in paths:
-            source = self.project.module(path)
-            if source is None:
-                continue
-            if item.name is None:
-                out.append(Mod(source, file=path, line=1))
-                break
-            out.extend(self.exported(source, item.name))
-            if out:
-                break
-        if not out and item.name is not None and module.language == "python":
-            joined = f"{item.module}.{item.name}" if item.module else item.name
-            inner = Import(item.line, joined, None, item.local, item.level)
-            for path in self.project.resolve(module, inner):
-                source = self.project.module(path)
-                if source is not None:
-                    return [Mod(source, file=path, line=1)]
-        if out or paths:
-            return out or [Unknown(item.local, file=env.file, line=item.line)]
-        steps = () if item.name in (None, "default", "*") else (str(item.name),)
-        return [Ext("." * item.level + item.module, steps, file=env.file, line=item.line)]
-
-    def exported(
-        self, module: Module, name: str, seen: frozenset[str] = frozenset()
-    ) -> list[Value]:
-        """Return what a module hands out under a name, through re-exports."""
-        if module.path in seen:
-            return []
-        scope = scope_of(module.top)
-        local = module.exports.get(name, name)
-        bindings = scope.names.get(local)
-        if bindings:
-            return self._bound(local, bindings, self.top_env(module))
-        seen = seen | {module.path}
-        for binding in scope.names.get("*", ()):
-            if isinstance(binding.item, Import):
-                for path in self.project.resolve(module, binding.item):
-                    source = self.project.module(path)
-                    found = self.exported(source, name, seen) if source is not None else []
-                    if found:
-                        return found
-        for sibling in self.project.package(module):
-            if sibling.path not in seen:
-                bindings = scope_of(sibling.top).names.get(name)
-                if bindings and bindings[0].kind != "import":
-                    return self._bound(name, bindings, self.top_env(sibling))
-        return []
-
-    # Members and calls live in `instances` and `natives`; here is how a call gets its value.
+    # Calls.
 
     def _call(self, expr: Call, env: Env) -> list[Value]:
         out: list[Value] = []
@@ -537,7 +317,7 @@ class Evaluator(Instances):
         if isinstance(value, ClassRef):
             return [Inst(value.cls, call, env, exact=True, **where)]  # type: ignore[arg-type]
         if isinstance(value, Ext):
-            made = natives.function(self, value, call, env)
+            made = native_functions.function(self, value, call, env)
             if made is not None:
                 return made
             return [Ext(value.root, (*value.steps, "()"), call, env, **where)]  # type: ignore[arg-type]
@@ -569,36 +349,6 @@ class Evaluator(Instances):
         key = (id(expr), id(env))
         known = self._contexts.get(key)
         if known is None:
-            known = (env, natives.expand(self, expr, env))  # the key stays valid while env lives
+            known = (env, contexts.expand(self, expr, env))  # the key stays valid while env lives
             self._contexts[key] = known
         return known[1]
-
-    def changes_to(self, name: str, env: Env) -> list[tuple[Mutation, Env]]:
-        """Return what a body changes in a name; for a module's name, all its functions."""
-        scope = scope_of(env.function)
-        out = [(change, env) for change in scope.changes.get(name, ())]
-        module = env.function.module
-        if module is not None and env.function is module.top:
-            known = self._module_changes.get(id(module))
-            if known is None:
-                known = {}
-                self._module_changes[id(module)] = known
-                self._collect_changes(module.top, known)
-            out.extend(known.get(name, ()))
-        elif scope.nested:
-            for inner in scope.nested:
-                if name not in scope_of(inner).names:
-                    out += [
-                        (c, self.open_env(inner)) for c in scope_of(inner).changes.get(name, ())
-                    ]
-        return out
-
-    def _collect_changes(
-        self, function: Function, known: dict[str, list[tuple[Mutation, Env]]]
-    ) -> None:
-        for inner in scope_of(function).nested:
-            inner_scope = scope_of(inner)
-            for name, changes in inner_scope.changes.items():
-                if name not in inner_scope.names:
-                    known.setdefault(name, []).extend((c, self.open_env(inner)) for c in changes)
-            self._collect_changes(inner, known)

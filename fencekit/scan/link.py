@@ -3,15 +3,11 @@
 The walk carries what is known of the arguments, so that a shared `request(method, path)` is judged
 by the verb this tool hands it, and a dispatcher only by the arm this tool's name selects. A name
 that several functions bear and nothing resolves is not followed; it is listed as unknown.
-
-Over 400 lines: one walk whose steps share its state.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from fencekit.scan import effects, keys, natives, words
+from fencekit.scan import effects, keys, natives, stores, words
 from fencekit.scan.effects import Effect
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import (
@@ -22,10 +18,8 @@ from fencekit.scan.facts import (
     Define,
     Each,
     Expr,
-    Function,
     If,
     Lambda,
-    Lit,
     Loop,
     Member,
     Name,
@@ -35,7 +29,8 @@ from fencekit.scan.facts import (
     Switch,
     Try,
 )
-from fencekit.scan.scopes import bodies, children, heads, walk_expr
+from fencekit.scan.retries import is_retry, last_name, loop_retries
+from fencekit.scan.scopes import children, heads
 from fencekit.scan.values import (
     ClassRef,
     Const,
@@ -49,63 +44,13 @@ from fencekit.scan.values import (
     Unknown,
     Value,
 )
+from fencekit.scan.walked import Hit, Hop, Retry, Walked
 
 MAX_HOPS = 14
 MAX_WRITES = 40
 MAX_ENTRIES = 8  # activations of one function that one tool's walk looks into
 MAX_ITEMS = 40  # elements of a loop that are looked at one by one
 STEPS_PER_TOOL = 30_000
-
-
-@dataclass(slots=True, frozen=True)
-class Hop:
-    """One step of a chain: the function entered, and whether by import or by name only."""
-
-    symbol: str
-    file: str
-    line: int
-    certain: bool
-
-
-@dataclass(slots=True, frozen=True)
-class Retry:
-    """A place that sends again, and what marks it."""
-
-    file: str
-    line: int
-    by: str
-
-
-@dataclass(slots=True)
-class Hit:
-    """A write that the walk reached."""
-
-    file: str
-    line: int
-    effect: Effect
-    chain: tuple[Hop, ...]
-    retries: tuple[Retry, ...]
-    keys: list[keys.KeyFact]
-    inputs: set[str]
-    function: Function
-    call: Call
-    env: Env
-    order: int = 0
-
-
-@dataclass(slots=True)
-class Walked:
-    """Everything one walk found."""
-
-    hits: list[Hit] = field(default_factory=list)
-    weak: list[Hit] = field(default_factory=list)
-    stores: list[tuple[str, int, str, int]] = field(default_factory=list)  # file, line, name, order
-    unknowns: list[tuple[str, str, int]] = field(default_factory=list)
-    cut: list[tuple[str, int]] = field(default_factory=list)
-    raises_after: list[int] = field(default_factory=list)
-    functions: set[int] = field(default_factory=set)
-    releases: list[tuple[str, int, str]] = field(default_factory=list)
-    stored: list[tuple[str, int, str, int]] = field(default_factory=list)
 
 
 class Walker:
@@ -144,7 +89,7 @@ class Walker:
         hop = Hop(symbol, module.path if module else "", function.line, certain)
         pushed = 0
         for mark in function.marks:
-            name = effects.called_name(mark) if isinstance(mark, Call) else _last(mark)
+            name = effects.called_name(mark) if isinstance(mark, Call) else last_name(mark)
             if is_retry(name):
                 self._retries.append(Retry(hop.file, mark.line, name))
                 pushed += 1
@@ -305,7 +250,9 @@ class Walker:
     def _call(self, call: Call, env: Env, chain: tuple[Hop, ...]) -> None:
         self._order += 1
         name = effects.called_name(call)
-        self._stores(call, name, env)
+        stores.note(
+            self.found, call, name, env.file, self._order, failing=bool(self._handler_depth)
+        )
         retry = is_retry(name)
         if retry:
             self._retries.append(Retry(env.file, call.line, name))
@@ -449,97 +396,3 @@ class Walker:
     def _outside(self, call: Call, env: Env) -> bool:
         values = self.ev.eval(call.callee, env)
         return not any(isinstance(v, Func) for v in values)
-
-    def _stores(self, call: Call, name: str, env: Env) -> None:
-        """Note look-ups in, entries into, and removals from a store of what was seen."""
-        callee = call.callee
-        if not isinstance(callee, Member):
-            return
-        near = effects.receiver_words(callee.obj)
-        parts = set(words.split(name))
-        if not near & words.STORES and not parts & words.STORES:
-            return
-        where = ".".join(sorted(near & words.STORES)) or name
-        first = words.split(name)[0] if words.split(name) else ""
-        if first in (
-            "get",
-            "has",
-            "find",
-            "lookup",
-            "contains",
-            "exists",
-            "is",
-            "check",
-            "seen",
-            "load",
-            "was",
-        ):
-            self.found.stores.append((env.file, call.line, where, self._order))
-        elif first in (
-            "set",
-            "add",
-            "put",
-            "save",
-            "store",
-            "record",
-            "mark",
-            "insert",
-            "remember",
-            "append",
-        ):
-            self.found.stored.append((env.file, call.line, where, self._order))
-        elif (
-            first in ("delete", "remove", "release", "discard", "clear", "pop", "unlock")
-            and self._handler_depth
-        ):
-            self.found.releases.append((env.file, call.line, where))
-
-
-def _last(expr: Expr) -> str:
-    return expr.name if isinstance(expr, Member) else getattr(expr, "id", "")
-
-
-def is_retry(name: str) -> bool:
-    """Tell whether a called name is a retry wrapper (`withRetry`, `retry`, `backoff`)."""
-    parts = words.split(name)
-    told = bool(set(parts) & words.RETRY) and not set(parts) & words.RETRY_NOT
-    return told and parts[0] not in (
-        "is", "should", "get", "parse", "max", "can", "calculate", "compute", "has", "log",
-        "set", "create", "next"
-    )  # fmt: skip
-
-
-def loop_retries(loop: Loop) -> str:
-    """Return what marks a loop as one that tries again, or an empty string."""
-    told: set[str] = set()
-    for expr in (loop.target, loop.iterable, loop.test):
-        if expr is not None:
-            for part in walk_expr(expr):
-                if isinstance(part, Name):
-                    told |= set(words.split(part.id))
-                elif isinstance(part, Member):
-                    told |= set(words.split(part.name))
-    marked = told & words.RETRY
-    if marked and (_guarded(loop.body) or "attempt" in marked or "attempts" in marked):
-        return sorted(marked)[0]
-    endless = loop.iterable is None and (
-        loop.test is None or (isinstance(loop.test, Lit) and loop.test.value is True)
-    )
-    if endless and any(isinstance(s, Try) and s.handlers for s in loop.body):
-        return "loop"
-    counted = (
-        loop.iterable is not None
-        and isinstance(loop.iterable, Call)
-        and _last(loop.iterable.callee) == "range"
-    )
-    if counted and any(isinstance(s, Try) and s.handlers and _returns(s.body) for s in loop.body):
-        return "loop"
-    return ""
-
-
-def _guarded(body: list[Stmt]) -> bool:
-    return any(isinstance(s, Try | If) for s in body)
-
-
-def _returns(body: list[Stmt]) -> bool:
-    return any(isinstance(s, Return) or any(_returns(b) for b in bodies(s)) for s in body)

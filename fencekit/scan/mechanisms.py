@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from fencekit.scan import words
 from fencekit.scan.keys import KeyFact
-from fencekit.scan.link import Hit, Walked
 from fencekit.scan.toolspec import Parameter, Tool
+from fencekit.scan.walked import Hit, Walked
 
 
 @dataclass(slots=True, frozen=True)

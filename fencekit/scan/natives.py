@@ -1,17 +1,12 @@
-"""What the languages' own containers and functions do to values: map, items, partial, get, …
+"""What the languages' own containers and texts do: `map`, `items`, `get`, `filter`, `bind`, …
 
 Names are shared by all languages: a `map` over a known list is a `map` everywhere.
-
-Over 400 lines: a table of small functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from fencekit.scan.facts import Call, Dict, Expr, Lambda, Lit, Member, Mutation, Name
-from fencekit.scan.scopes import scope_of, walk_expr
+from fencekit.scan.facts import Call, Mutation
+from fencekit.scan.parts import Parts
 from fencekit.scan.values import (
     ClassRef,
     Const,
@@ -22,13 +17,9 @@ from fencekit.scan.values import (
     Inst,
     Record,
     Seq,
-    Super,
     Unknown,
     Value,
 )
-
-if TYPE_CHECKING:
-    from fencekit.scan.instances import Instances
 
 SAME = frozenset({
     "filter", "slice", "sort", "reverse", "toSorted", "iter", "into_iter", "iter_mut", "collect",
@@ -44,14 +35,9 @@ TEXT_SAME = frozenset({
     "to_owned", "as_deref", "unwrap_or", "unwrap", "unwrap_or_default", "describe", "optional",
     "encode", "valueOf", "borrow", "to_lowercase", "to_uppercase", "rstrip", "lstrip", "format",
 })  # fmt: skip
-PASS = frozenset({
-    "list", "tuple", "sorted", "set", "reversed", "iter", "stringify", "dumps", "String", "str",
-    "Ok", "Some", "Arc.new", "Box.new", "Set", "freeze", "from", "all", "gather", "to_value", "vec",
-    "Number", "Marshal", "cast", "Rc.new", "json", "asList", "of", "to_string", "ToolRouter", "Err",
-})  # fmt: skip
 
 
-def elements(ev: Instances, values: list[Value], *, values_of_records: bool = False) -> list[Value]:
+def elements(ev: Parts, values: list[Value], *, values_of_records: bool = False) -> list[Value]:
     """Return what a loop over these values meets."""
     out: list[Value] = []
     for value in values:
@@ -69,7 +55,7 @@ def elements(ev: Instances, values: list[Value], *, values_of_records: bool = Fa
     return out
 
 
-def _enum_members(ev: Instances, value: Inst) -> list[Value]:
+def _enum_members(ev: Parts, value: Inst) -> list[Value]:
     method = ev.method_of(value.cls, "__iter__")
     if method is None:
         return []
@@ -77,7 +63,7 @@ def _enum_members(ev: Instances, value: Inst) -> list[Value]:
         Func(method, ev._outer(method), value), [], {}, None)))  # fmt: skip
 
 
-def call_function(ev: Instances, func: Value, args: list[list[Value]], env: Env) -> list[Value]:
+def call_function(ev: Parts, func: Value, args: list[list[Value]], env: Env) -> list[Value]:
     """Return what a function value gives for evaluated arguments."""
     if isinstance(func, Func):
         return ev.result(func, ev.enter(func, args, {}, env))
@@ -86,13 +72,13 @@ def call_function(ev: Instances, func: Value, args: list[list[Value]], env: Env)
     return []
 
 
-def method(ev: Instances, obj: Value, name: str, call: Call, env: Env) -> list[Value] | None:
+def method(ev: Parts, obj: Value, name: str, call: Call, env: Env) -> list[Value] | None:
     """Return the value of `obj.name(…)` for the languages' own objects, or None."""
     match obj:
         case Seq():
             return _seq_method(ev, obj, name, call, env)
         case Record():
-            return _record_method(ev, obj, name, call, env)
+            return record_method(ev, obj, name, call, env)
         case Const() if isinstance(obj.value, str):
             return _text_method(ev, obj, name, call, env)
         case Func():
@@ -114,7 +100,7 @@ def method(ev: Instances, obj: Value, name: str, call: Call, env: Env) -> list[V
             return None
 
 
-def _input_method(ev: Instances, obj: Input, name: str, call: Call, env: Env) -> list[Value] | None:
+def _input_method(ev: Parts, obj: Input, name: str, call: Call, env: Env) -> list[Value] | None:
     if obj.tool and name in ("Name", "name", "getName"):
         return [Const(obj.tool, file=env.file, line=call.line)]
     told = [t.value for a in call.args[:2] for t in ev.texts(a.value, env) if t.value]
@@ -122,7 +108,7 @@ def _input_method(ev: Instances, obj: Input, name: str, call: Call, env: Env) ->
     return [Input(label, obj.tool, file=env.file, line=call.line)]
 
 
-def _seq_method(ev: Instances, obj: Seq, name: str, call: Call, env: Env) -> list[Value] | None:
+def _seq_method(ev: Parts, obj: Seq, name: str, call: Call, env: Env) -> list[Value] | None:
     where = {"file": env.file, "line": call.line}
     if name in MAPS and call.args:
         out: list[Value] = []
@@ -150,7 +136,7 @@ def _seq_method(ev: Instances, obj: Seq, name: str, call: Call, env: Env) -> lis
     return None
 
 
-def _includes(ev: Instances, obj: Seq, call: Call, env: Env) -> list[Value] | None:
+def _includes(ev: Parts, obj: Seq, call: Call, env: Env) -> list[Value] | None:
     asked = ev.eval(call.args[0].value, env)
     held = [v.value for v in obj.items if isinstance(v, Const) and not v.holes]
     if len(asked) != 1 or not isinstance(asked[0], Const) or asked[0].holes:
@@ -160,7 +146,7 @@ def _includes(ev: Instances, obj: Seq, call: Call, env: Env) -> list[Value] | No
     return [Const(asked[0].value in held, file=env.file, line=call.line)]
 
 
-def _chosen(ev: Instances, obj: Seq, call: Call, env: Env) -> list[Value]:
+def _chosen(ev: Parts, obj: Seq, call: Call, env: Env) -> list[Value]:
     """Return the items a predicate does not rule out; only the sure ones where there are any."""
     maybe: list[Value] = []
     sure: list[Value] = []
@@ -175,9 +161,8 @@ def _chosen(ev: Instances, obj: Seq, call: Call, env: Env) -> list[Value]:
     return sure or maybe or list(obj.items)
 
 
-def _record_method(
-    ev: Instances, obj: Record, name: str, call: Call, env: Env
-) -> list[Value] | None:
+def record_method(ev: Parts, obj: Record, name: str, call: Call, env: Env) -> list[Value] | None:
+    """Return the value of a method of a mapping, or None."""
     if name in ("items", "entries", "iter", "into_iter"):
         pairs: list[Value] = []
         for keys, held, line in ev.entries(obj):
@@ -195,7 +180,7 @@ def _record_method(
     return None
 
 
-def _text_method(ev: Instances, obj: Const, name: str, call: Call, env: Env) -> list[Value] | None:
+def _text_method(ev: Parts, obj: Const, name: str, call: Call, env: Env) -> list[Value] | None:
     text = str(obj.value)
     where = {"file": obj.file, "line": obj.line}
     if name in ("toLowerCase", "lower", "to_lowercase"):
@@ -216,7 +201,7 @@ def _text_method(ev: Instances, obj: Const, name: str, call: Call, env: Env) -> 
     return [obj] if name in TEXT_SAME else None
 
 
-def _func_method(ev: Instances, obj: Func, name: str, call: Call, env: Env) -> list[Value] | None:
+def _func_method(ev: Parts, obj: Func, name: str, call: Call, env: Env) -> list[Value] | None:
     if name == "bind":
         given = [ev.eval(a.value, env) for a in call.args[1:]]
         bound = obj.bound_to
@@ -229,183 +214,8 @@ def _func_method(ev: Instances, obj: Func, name: str, call: Call, env: Env) -> l
     return None
 
 
-def function(ev: Instances, value: Ext, call: Call, env: Env) -> list[Value] | None:
-    """Return the value of calling one of the languages' own functions, or None."""
-    name = value.last
-    if name in ("partial", "partialmethod") and call.args:
-        return _partial(ev, call, env)
-    if value.root not in (
-        "",
-        "functools",
-        "asyncio",
-        "json",
-        "typing",
-        "copy",
-        "builtins",
-        "itertools",
-    ):
-        wrapped = name in ("Parameters", "Json") and call.args
-        return ev.eval(call.args[0].value, env) if wrapped else None
-    short = ".".join(value.steps[-2:])
-    made = _GLOBAL.get(short) or _GLOBAL.get(name)
-    if made is not None:
-        return made(ev, call, env)
-    if call.args and (short in PASS or name in PASS):
-        return [v for a in call.args for v in ev.eval(a.value, env)]
-    if name == "super":
-        return _super(ev, env)
-    return None
-
-
-def _super(ev: Instances, env: Env) -> list[Value] | None:
-    here: Env | None = env
-    while here is not None:
-        owner = here.function.owner
-        if owner is not None:
-            receiver = here.self_value
-            inst = receiver if isinstance(receiver, Inst) else Inst(owner)
-            return [Super(inst, owner)]
-        here = here.closure
-    return None
-
-
-def _partial(ev: Instances, call: Call, env: Env) -> list[Value]:
-    out: list[Value] = []
-    given = [ev.eval(a.value, env) for a in call.args[1:] if a.name is None and not a.spread]
-    for func in ev.eval(call.args[0].value, env):
-        if isinstance(func, Func):
-            out.append(
-                Func(func.function, func.closure, func.bound_to, [*func.given, *given],
-                     file=func.file, line=func.line)
-            )  # fmt: skip
-    return out
-
-
-def _object_pairs(ev: Instances, call: Call, env: Env) -> list[Value]:
-    return _first_record(ev, call, env, "entries")
-
-
-def _object_values(ev: Instances, call: Call, env: Env) -> list[Value]:
-    return _first_record(ev, call, env, "values")
-
-
-def _object_keys(ev: Instances, call: Call, env: Env) -> list[Value]:
-    return _first_record(ev, call, env, "keys")
-
-
-def _first_record(ev: Instances, call: Call, env: Env, what: str) -> list[Value]:
-    out: list[Value] = []
-    for value in ev.eval(call.args[0].value, env) if call.args else []:
-        if isinstance(value, Record):
-            out.extend(_record_method(ev, value, what, Call(call.line, call.callee), env) or [])
-        elif isinstance(value, ClassRef):
-            members = [v for f in value.cls.fields for v in ev.class_member(value, f)]
-            out.append(Seq(members))
-        elif hasattr(value, "module"):
-            out.append(_module_values(ev, value, what))
-        else:
-            out.append(value)
-    return out
-
-
-def _module_values(ev: Instances, value: Value, what: str) -> Value:
-    """Return the values (or entries) of `import * as ns`."""
-    from fencekit.scan.values import Mod
-
-    if not isinstance(value, Mod):
-        return Unknown()
-    out: list[Value] = []
-    names = [n for n in scope_of(value.module.top).names if n != "*"]
-    for name in names:
-        for found in ev.exported(value.module, name):
-            key = Const(name, file=value.file)
-            out.append(
-                Seq([key, found]) if what == "entries" else (key if what == "keys" else found)
-            )
-    return Seq(out)
-
-
-def _enumerate(ev: Instances, call: Call, env: Env) -> list[Value]:
-    found = elements(ev, ev.eval(call.args[0].value, env)) if call.args else []
-    return [Seq([Seq([Unknown(), item]) for item in found])]
-
-
-def _map(ev: Instances, call: Call, env: Env) -> list[Value]:
-    out: list[Value] = []
-    if len(call.args) == 2:
-        for func in ev.eval(call.args[0].value, env):
-            for item in elements(ev, ev.eval(call.args[1].value, env)):
-                out.extend(call_function(ev, func, [[item]], env))
-    elif call.args:  # new Map([[key, value], …])
-        pairs: list[tuple[list[Value], list[Value], int]] = []
-        for pair in elements(ev, ev.eval(call.args[0].value, env)):
-            if isinstance(pair, Seq) and len(pair.items) >= 2:
-                pairs.append(([pair.items[0]], pair.items[1:], pair.line))
-        return [Record(None, None, made=pairs, file=env.file, line=call.line)]
-    elif call.new:
-        return [Record(Dict(call.line, []), env, file=env.file, line=call.line)]
-    return [Seq(out)]
-
-
-def _dict(ev: Instances, call: Call, env: Env) -> list[Value]:
-    pairs: list[tuple[list[Value], list[Value], int]] = []
-    base: list[Value] = []
-    for arg in call.args:
-        found = ev.eval(arg.value, env)
-        if arg.name is not None:
-            pairs.append(([Const(arg.name)], found, call.line))
-        else:
-            base.extend(v for v in found if isinstance(v, Record))
-    for record in base:
-        assert isinstance(record, Record)
-        pairs.extend(ev.entries(record))
-    return [Record(None, None, made=pairs, file=env.file, line=call.line)]
-
-
-def _assign(ev: Instances, call: Call, env: Env) -> list[Value]:
-    return _dict(ev, call, env)
-
-
-def _from_entries(ev: Instances, call: Call, env: Env) -> list[Value]:
-    inner = Call(call.line, call.callee, call.args, True, call.offset)
-    return _map(ev, inner, env)
-
-
-def _getattr(ev: Instances, call: Call, env: Env) -> list[Value]:
-    out: list[Value] = []
-    if len(call.args) >= 2:
-        for key in ev.eval(call.args[1].value, env):
-            if isinstance(key, Const) and not key.holes:
-                for obj in ev.eval(call.args[0].value, env):
-                    out.extend(ev.member(obj, str(key.value), env, call.line))
-    return out
-
-
-def _thread(ev: Instances, call: Call, env: Env) -> list[Value]:
-    if not call.args:
-        return []
-    inner = Call(call.line, call.args[0].value, call.args[1:], False, call.offset)
-    return ev.eval(inner, env)
-
-
-_GLOBAL: dict[str, Callable[[Instances, Call, Env], list[Value]]] = {
-    "Object.entries": _object_pairs,
-    "Object.values": _object_values,
-    "Object.keys": _object_keys,
-    "Object.assign": _assign,
-    "Object.fromEntries": _from_entries,
-    "enumerate": _enumerate,
-    "map": _map,
-    "Map": _map,
-    "dict": _dict,
-    "getattr": _getattr,
-    "to_thread": _thread,
-    "run": _thread,
-}
-
-
 def with_changes(
-    ev: Instances, values: list[Value], changes: list[tuple[Mutation, Env]]
+    ev: Parts, values: list[Value], changes: list[tuple[Mutation, Env]]
 ) -> list[Value]:
     """Return records and lists with what methods put into the field that holds them."""
     if not changes:
@@ -421,132 +231,9 @@ def with_changes(
             items = list(value.items)
             for change, env in changes:
                 if change.key is None:
-                    for one in expand(ev, change.value, env):
+                    for one in ev.contexts(change.value, env):
                         items.extend(ev.eval(change.value, one))
             out.append(Seq(items, value.open, file=value.file, line=value.line))
         else:
             out.append(value)
     return out
-
-
-# One activation per element and per call.
-
-MAX_CONTEXTS = 400
-
-
-def expand(ev: Instances, expr: Expr, env: Env, depth: int = 0) -> list[Env]:
-    """Return activations that give the names in `expr` one value at a time."""
-    if depth > 5:
-        return [env]
-    source = _source(ev, expr, env)
-    if source is None:
-        return [env]
-    out: list[Env] = []
-    for inner in source:
-        out.extend(expand(ev, expr, inner, depth + 1))
-        if len(out) > MAX_CONTEXTS:
-            break
-    return out
-
-
-def _source(
-    ev: Instances, expr: Expr, env: Env, seen: frozenset[str] = frozenset()
-) -> list[Env] | None:
-    """Find the first loop or parameter the expression hangs on that takes several values."""
-    for here in walk_expr(expr):
-        if isinstance(here, Lambda) or not isinstance(here, Name) or here.id in seen:
-            continue
-        found = _binding_source(ev, here.id, env, seen | {here.id})
-        if found is not None:
-            return found
-    return None
-
-
-def _binding_source(ev: Instances, name: str, env: Env, seen: frozenset[str]) -> list[Env] | None:
-    scope = scope_of(env.function)
-    for binding in scope.names.get(name, ()):
-        if binding.kind == "loop" and binding.value is not None:
-            if id(binding.value) in env.picks:
-                return None
-            inner = _source(ev, binding.value, env, seen)
-            if inner is not None:
-                return inner
-            found = elements(ev, ev.eval(binding.value, env))
-            return [env.pick(binding.value, item) for item in found] or None
-        if binding.kind == "param" and env.args is None and not env.picks.get(id(env.function)):
-            return _entered(ev, env)
-        if binding.kind == "value" and binding.value is not None:
-            inner = _source(ev, binding.value, env, seen)
-            if inner is not None:
-                return inner
-    if name not in scope.names and env.closure is not None:
-        outer = _binding_source(ev, name, env.closure, seen)
-        if outer is not None:
-            return [_reclose(env, closure) for closure in outer]
-    if name in ("self", "this") and env.args is None and env.function.owner is not None:
-        return None
-    return None
-
-
-def _reclose(env: Env, closure: Env) -> Env:
-    return Env(env.function, env.args, closure, env.self_value, env.picks, env.depth)
-
-
-def _entered(ev: Instances, env: Env) -> list[Env] | None:
-    """Return one activation per known call (or per element a callback is given)."""
-    function = env.function
-    if ev._param_depth > 6:
-        return None
-    ev._param_depth += 1
-    try:
-        elementwise = _callback(ev, function, env.closure)
-        if elementwise is not None:
-            return elementwise or None
-        out: list[Env] = []
-        for call, caller in ev.callers(function):
-            for one in _caller_contexts(ev, call, caller):
-                bound = Func(function, env.closure, env.self_value)
-                out.append(ev.bind(bound, call, one))
-        return out or None
-    finally:
-        ev._param_depth -= 1
-
-
-def _caller_contexts(ev: Instances, call: Call, caller: Env) -> list[Env]:
-    contexts = [caller]
-    for arg in call.args:
-        if isinstance(arg.value, Lambda | Lit):
-            continue
-        contexts = [one for c in contexts for one in expand(ev, arg.value, c, 2)]
-        if len(contexts) > MAX_CONTEXTS:
-            break
-    return contexts
-
-
-def _callback(ev: Instances, function: object, closure: Env | None) -> list[Env] | None:
-    """Return activations of a function that is handed to a `forEach`-like call."""
-    from fencekit.scan.facts import Function
-
-    assert isinstance(function, Function)
-    if function.parent is None:
-        return None
-    outer = closure or ev.open_env(function.parent)
-    for call in scope_of(function.parent).calls:
-        callee = call.callee
-        if not isinstance(callee, Member) or callee.name not in MAPS | {"filter", "some", "reduce"}:
-            continue
-        if not any(_is_function(arg.value, function) for arg in call.args):
-            continue
-        out: list[Env] = []
-        for context in expand(ev, callee.obj, outer, 2):
-            for item in elements(ev, ev.eval(callee.obj, context)):
-                made = Func(function, context)
-                out.append(ev.enter(made, [[item]], {}, context))
-        return out
-    return None
-
-
-def _is_function(expr: Expr, function: object) -> bool:
-    if isinstance(expr, Lambda):
-        return expr.function is function
-    return isinstance(expr, Name) and bool(expr.id) and expr.id == getattr(function, "name", "")

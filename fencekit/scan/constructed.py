@@ -1,0 +1,95 @@
+"""Tools made by a constructor that no registration led to: `NewTool(…)`, and wrappers around it."""
+
+from __future__ import annotations
+
+from fencekit.scan import words
+from fencekit.scan.facts import Call, Function, Module
+from fencekit.scan.registrar import Registrar, from_sdk
+from fencekit.scan.scopes import scope_of
+from fencekit.scan.toolspec import Tool, name_of, plausible, read_options
+from fencekit.scan.values import Ext, Func, Value
+
+CONSTRUCT = frozenset(
+    {"NewTool", "NewToolWithRawSchema", "Tool", "new_tool", "create_tool", "NewServerTool"}
+)
+
+
+class Constructed(Registrar):
+    """Reads tools from constructors."""
+
+    def _constructed(self) -> None:
+        known = {t.name for t in self.tools}
+        for name in sorted(self.project.callers):
+            if "tool" not in name.lower() or not _constructor_name(name):
+                continue
+            for path in self.project.callers[name]:
+                module = self.project.module(path)
+                if module is None:
+                    continue
+                for offset in self.project.facts[path].calls[name]:
+                    holder = self.project.function_at(path, offset)
+                    for call in scope_of(holder).calls if holder is not None else ():
+                        if name_of(call.callee) == name and holder is not None:
+                            self._one_constructed(call, holder, module, known)
+
+    def _one_constructed(
+        self, call: Call, holder: Function, module: Module, known: set[str]
+    ) -> None:
+        env = self.ev.open_env(holder)
+        self.ev.fresh(100_000)
+        if not call.args:
+            return
+        told = [t for t in self.ev.texts(call.args[0].value, env) if not t.holes]
+        if len(told) != 1 or str(told[0].value) in known or not plausible(str(told[0].value)):
+            return
+        callee = self.ev.eval(call.callee, env)
+        if not any(self._builds_tool(v, 0) for v in callee):
+            return
+        tool = Tool(
+            str(told[0].value), env.file, call.line, name_place=(told[0].file, told[0].line)
+        )
+        read_options(self.ev, call, env, tool)
+        tool.language, tool.sdk, tool.style = module.language, self._sdk_near(env), "constructor"
+        self.tools.append(tool)
+
+    def _builds_tool(self, value: Value, depth: int) -> bool:
+        """Tell whether calling a value makes a tool of an MCP SDK,
+        directly or through a wrapper."""
+        if isinstance(value, Ext):
+            return from_sdk(value.root) and not _makes_an_answer(value)
+        if not isinstance(value, Func) or depth > 3:
+            return False
+        env = self.ev.open_env(value.function)
+        module = value.function.module
+        for call in scope_of(value.function).calls:
+            if "tool" in name_of(call.callee).lower():
+                found = self.ev.eval(call.callee, env)
+                if any(self._builds_tool(v, depth + 1) for v in found):
+                    return True
+        returned = "".join(words.split(value.function.returns))
+        fact = self.project.facts.get(module.path) if module else None
+        sdk_here = any(from_sdk(n) for n in fact.imports) if fact else False
+        return "tool" in returned and (sdk_here or (depth == 0 and self._package_uses_sdk(module)))
+
+    def _package_uses_sdk(self, module: Module | None) -> bool:
+        if module is None:
+            return False
+        return any(
+            from_sdk(name)
+            for m in self.project.package(module)
+            for name in self.project.facts[m.path].imports
+        )
+
+
+def _makes_an_answer(value: Ext) -> bool:
+    """Tell whether a constructor makes an answer: `NewToolResultText`, `ToolError`."""
+    named = value.path.rpartition(".")[2]
+    return any(word in named for word in ("Result", "Error", "Response"))
+
+
+def _constructor_name(name: str) -> bool:
+    parts = words.split(name)
+    return (
+        parts[0] in ("new", "create", "make", "define", "build", "tool", "register")
+        and "tool" in parts
+    )

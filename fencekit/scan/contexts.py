@@ -1,0 +1,129 @@
+"""One activation per element of a loop and per known call of a function.
+
+So values that belong together (a key and its value, a name and its handler) stay together.
+"""
+
+from __future__ import annotations
+
+from fencekit.scan.facts import Call, Expr, Function, Lambda, Lit, Member, Name
+from fencekit.scan.natives import MAPS, elements
+from fencekit.scan.parts import Parts
+from fencekit.scan.scopes import scope_of, walk_expr
+from fencekit.scan.values import Env, Func
+
+MAX_CONTEXTS = 400
+
+
+def expand(ev: Parts, expr: Expr, env: Env, depth: int = 0) -> list[Env]:
+    """Return activations that give the names in `expr` one value at a time."""
+    if depth > 5:
+        return [env]
+    source = _source(ev, expr, env)
+    if source is None:
+        return [env]
+    out: list[Env] = []
+    for inner in source:
+        out.extend(expand(ev, expr, inner, depth + 1))
+        if len(out) > MAX_CONTEXTS:
+            break
+    return out
+
+
+def _source(
+    ev: Parts, expr: Expr, env: Env, seen: frozenset[str] = frozenset()
+) -> list[Env] | None:
+    """Find the first loop or parameter the expression hangs on that takes several values."""
+    for here in walk_expr(expr):
+        if isinstance(here, Lambda) or not isinstance(here, Name) or here.id in seen:
+            continue
+        found = _binding_source(ev, here.id, env, seen | {here.id})
+        if found is not None:
+            return found
+    return None
+
+
+def _binding_source(ev: Parts, name: str, env: Env, seen: frozenset[str]) -> list[Env] | None:
+    scope = scope_of(env.function)
+    for binding in scope.names.get(name, ()):
+        if binding.kind == "loop" and binding.value is not None:
+            if id(binding.value) in env.picks:
+                return None
+            inner = _source(ev, binding.value, env, seen)
+            if inner is not None:
+                return inner
+            found = elements(ev, ev.eval(binding.value, env))
+            return [env.pick(binding.value, item) for item in found] or None
+        if binding.kind == "param" and env.args is None and not env.picks.get(id(env.function)):
+            return _entered(ev, env)
+        if binding.kind == "value" and binding.value is not None:
+            inner = _source(ev, binding.value, env, seen)
+            if inner is not None:
+                return inner
+    if name not in scope.names and env.closure is not None:
+        outer = _binding_source(ev, name, env.closure, seen)
+        if outer is not None:
+            return [_reclose(env, closure) for closure in outer]
+    if name in ("self", "this") and env.args is None and env.function.owner is not None:
+        return None
+    return None
+
+
+def _reclose(env: Env, closure: Env) -> Env:
+    return Env(env.function, env.args, closure, env.self_value, env.picks, env.depth)
+
+
+def _entered(ev: Parts, env: Env) -> list[Env] | None:
+    """Return one activation per known call (or per element a callback is given)."""
+    function = env.function
+    if ev._param_depth > 6:
+        return None
+    ev._param_depth += 1
+    try:
+        elementwise = _callback(ev, function, env.closure)
+        if elementwise is not None:
+            return elementwise or None
+        out: list[Env] = []
+        for call, caller in ev.callers(function):
+            for one in _caller_contexts(ev, call, caller):
+                bound = Func(function, env.closure, env.self_value)
+                out.append(ev.bind(bound, call, one))
+        return out or None
+    finally:
+        ev._param_depth -= 1
+
+
+def _caller_contexts(ev: Parts, call: Call, caller: Env) -> list[Env]:
+    contexts = [caller]
+    for arg in call.args:
+        if isinstance(arg.value, Lambda | Lit):
+            continue
+        contexts = [one for c in contexts for one in expand(ev, arg.value, c, 2)]
+        if len(contexts) > MAX_CONTEXTS:
+            break
+    return contexts
+
+
+def _callback(ev: Parts, function: Function, closure: Env | None) -> list[Env] | None:
+    """Return activations of a function that is handed to a `forEach`-like call."""
+    if function.parent is None:
+        return None
+    outer = closure or ev.open_env(function.parent)
+    for call in scope_of(function.parent).calls:
+        callee = call.callee
+        if not isinstance(callee, Member) or callee.name not in MAPS | {"filter", "some", "reduce"}:
+            continue
+        if not any(_is_function(arg.value, function) for arg in call.args):
+            continue
+        out: list[Env] = []
+        for context in expand(ev, callee.obj, outer, 2):
+            for item in elements(ev, ev.eval(callee.obj, context)):
+                made = Func(function, context)
+                out.append(ev.enter(made, [[item]], {}, context))
+        return out
+    return None
+
+
+def _is_function(expr: Expr, function: object) -> bool:
+    if isinstance(expr, Lambda):
+        return expr.function is function
+    return isinstance(expr, Name) and bool(expr.id) and expr.id == getattr(function, "name", "")

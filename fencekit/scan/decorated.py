@@ -1,0 +1,91 @@
+"""Tools declared by a decorator or an attribute on a function or method."""
+
+from __future__ import annotations
+
+from fencekit.scan.evaluate import Evaluator
+from fencekit.scan.facts import Call, Expr, Function, Member, Module
+from fencekit.scan.registrar import Registrar
+from fencekit.scan.toolspec import (
+    Tool,
+    from_record,
+    function_parameters,
+    hints,
+    name_of,
+    parameters,
+    plausible,
+    text_of,
+)
+from fencekit.scan.values import Env, Ext, Func, Inst, Record
+
+MARKS = frozenset({"tool", "Tool", "McpTool", "mcp_tool", "MCPTool"})
+
+
+class Decorated(Registrar):
+    """Reads tools from decorators and attributes."""
+
+    def _marked(self, function: Function, module: Module) -> None:
+        env = self.ev.open_env(function.parent) if function.parent else self.ev.top_env(module)
+        for mark in function.marks:
+            if name_of(mark) not in MARKS:
+                continue
+            callee = mark.callee if isinstance(mark, Call) else mark
+            sdk = self._registrar(callee, env)
+            if sdk is None:
+                continue
+            tool = self._from_mark(mark, function, env)
+            if tool is None:
+                continue
+            tool.language, tool.sdk, tool.style = module.language, sdk, "decorator"
+            owner = self.ev.open_env(function)
+            tool.handler = Func(
+                function, env, owner.self_value, file=module.path, line=function.line
+            )
+            if not tool.parameters:
+                tool.parameters = function_parameters(self.ev, function, env)
+            tool.server = _server_of(self.ev, callee, env)
+            self.tools.append(tool)
+            return
+
+    def _from_mark(self, mark: Expr, function: Function, env: Env) -> Tool | None:
+        file = env.file
+        tool = Tool(function.name, file, function.line, name_place=(file, function.line))
+        tool.description = function.doc
+        if isinstance(mark, Call):
+            for i, arg in enumerate(mark.args):
+                values = self.ev.eval(arg.value, env)
+                if arg.name in ("name", "value") or (arg.name is None and i == 0):
+                    told = text_of(self.ev, values)
+                    record = next((v for v in values if isinstance(v, Record)), None)
+                    if record is not None and arg.name is None:
+                        made = from_record(self.ev, record)
+                        if made is not None:
+                            made.file, made.line = file, mark.line
+                            return made
+                        self._spec(record, tool)
+                    elif told is not None:
+                        if arg.name in ("value",) and not plausible(str(told.value)):
+                            tool.description = str(told.value)
+                        elif plausible(str(told.value)):
+                            tool.name = str(told.value)
+                elif arg.name == "description":
+                    told = text_of(self.ev, values)
+                    tool.description = str(told.value) if told is not None else tool.description
+                elif arg.name == "annotations":
+                    tool.annotations.update(hints(self.ev, values))
+        return tool
+
+    def _spec(self, record: Record, tool: Tool) -> None:
+        told = text_of(self.ev, self.ev.entry(record, "description"))
+        tool.description = str(told.value) if told is not None else tool.description
+        tool.annotations.update(hints(self.ev, self.ev.entry(record, "annotations")))
+        for key in ("parameters", "inputSchema", "schema"):
+            tool.parameters = tool.parameters or parameters(self.ev, self.ev.entry(record, key))
+
+
+def _server_of(ev: Evaluator, callee: Expr, env: Env) -> str:
+    """Return the place where the server a decorator belongs to is made, as `file:line`."""
+    if isinstance(callee, Member):
+        for value in ev.eval(callee.obj, env):
+            if isinstance(value, Ext | Inst) and value.file:
+                return f"{value.file}:{value.line}"
+    return ""

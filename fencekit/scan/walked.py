@@ -1,0 +1,61 @@
+"""What a walk from a handler finds: writes with their chains, retries, stores, what was cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fencekit.scan import keys
+from fencekit.scan.effects import Effect
+from fencekit.scan.facts import Call, Function
+from fencekit.scan.values import Env
+
+
+@dataclass(slots=True, frozen=True)
+class Hop:
+    """One step of a chain: the function entered, and whether by import or by name only."""
+
+    symbol: str
+    file: str
+    line: int
+    certain: bool
+
+
+@dataclass(slots=True, frozen=True)
+class Retry:
+    """A place that sends again, and what marks it."""
+
+    file: str
+    line: int
+    by: str
+
+
+@dataclass(slots=True)
+class Hit:
+    """A write that the walk reached."""
+
+    file: str
+    line: int
+    effect: Effect
+    chain: tuple[Hop, ...]
+    retries: tuple[Retry, ...]
+    keys: list[keys.KeyFact]
+    inputs: set[str]
+    function: Function
+    call: Call
+    env: Env
+    order: int = 0
+
+
+@dataclass(slots=True)
+class Walked:
+    """Everything one walk found."""
+
+    hits: list[Hit] = field(default_factory=list)
+    weak: list[Hit] = field(default_factory=list)
+    stores: list[tuple[str, int, str, int]] = field(default_factory=list)  # file, line, name, order
+    unknowns: list[tuple[str, str, int]] = field(default_factory=list)
+    cut: list[tuple[str, int]] = field(default_factory=list)
+    raises_after: list[int] = field(default_factory=list)
+    functions: set[int] = field(default_factory=set)
+    releases: list[tuple[str, int, str]] = field(default_factory=list)
+    stored: list[tuple[str, int, str, int]] = field(default_factory=list)
