@@ -28,35 +28,72 @@ from fencekit.ledger.groups import Group, Stored
 from fencekit.ledger.password import read_password
 from fencekit.ledger.postgres_schema import check_name, migrate
 
+CONNECT_SECONDS = 5
+STATEMENT_SECONDS = 5.0
+"""For how long a statement is waited for; a server that is stopped never says that it is."""
+MIGRATE_SECONDS = 30.0
+"""The same while the schema is made: other processes may be making it first."""
+
 _WRITE = (
     "SELECT {}.compare_and_write(%s::int[], %s::bytea[], %s::bigint[], %s::int[], %s::bytea[], "
     "%s::bigint[], %s::bytea[], %s::int[], %s::text[])"
 )
 
 
-class PostgresStore:
-    """Opaque values in one table of one schema; `application` names this process to the server."""
+class BoundedConnection(psycopg.Connection[Any]):
+    """A connection that waits `limit` seconds for the server, whatever state that is in.
 
-    def __init__(self, conninfo: str, schema: str, password: str | None = None) -> None:
+    Only the client can set this limit: a server that is stopped, or cut off without a word, keeps
+    no time-out of its own.
+    """
+
+    limit = STATEMENT_SECONDS
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        """Carry out one exchange with the server. Raises `psycopg.OperationalError` when late."""
+        limit = self.limit if timeout is None else timeout
+        try:
+            return super().wait(gen, interval, limit)
+        except pg_errors._WaitTimeout:
+            # What is merely slow should not go on holding locks for a caller that has left.
+            self._try_cancel(timeout=1.0)
+            raise psycopg.OperationalError(f"it did not answer within {limit:g} s") from None
+
+
+class PostgresStore:
+    """Opaque values in one table of one schema; `limit` bounds each statement, in seconds."""
+
+    def __init__(
+        self,
+        conninfo: str,
+        schema: str,
+        password: str | None = None,
+        limit: float = STATEMENT_SECONDS,
+    ) -> None:
         self._conninfo = conninfo
         self._password = password
         self._schema = check_name(schema)
         self._write = _WRITE.format(schema)
+        self._limit = limit
         self._lock = threading.Lock()
-        self._db: psycopg.Connection[Any] | None = None
+        self._db: BoundedConnection | None = None
         with self._translated():
-            migrate(self._connection(), self._schema)
+            db = self._connection()
+            db.limit = MIGRATE_SECONDS
+            migrate(db, self._schema)
+            db.limit = limit
 
-    def _connection(self) -> psycopg.Connection[Any]:
+    def _connection(self) -> BoundedConnection:
         if self._db is None or self._db.closed:
-            self._db = psycopg.connect(
+            self._db = BoundedConnection.connect(
                 self._conninfo,
                 password=self._password,
                 autocommit=True,
                 prepare_threshold=None,
-                connect_timeout=5,
+                connect_timeout=CONNECT_SECONDS,
                 application_name="fencekit",
             )
+            self._db.limit = self._limit
         return self._db
 
     def read(self, keys: Sequence[bytes]) -> tuple[dict[bytes, Stored], int]:

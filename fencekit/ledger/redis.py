@@ -30,6 +30,7 @@ from fencekit.ledger.password import read_password
 _KEEPING = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
 
 TIMEOUT = 5.0
+"""For how long, in seconds, a connection or an answer is waited for."""
 WAIT_MS = 1_000
 
 # KEYS: records, versions, index, due, audit, last version. ARGV: the groups, counted.
@@ -69,15 +70,24 @@ return failed
 
 
 class RedisStore:
-    """Opaque values in hashes of one namespace."""
+    """Opaque values in hashes of one namespace; `limit` bounds each exchange, in seconds."""
 
-    def __init__(self, url: str, namespace: str = "fencekit", *, weak: bool = False, wait: int = 0):
+    def __init__(
+        self,
+        url: str,
+        namespace: str = "fencekit",
+        *,
+        weak: bool = False,
+        wait: int = 0,
+        limit: float = TIMEOUT,
+    ) -> None:
         if not namespace or any(c in namespace for c in "{}\0\n"):
             raise InvalidRequest(f"namespace {namespace!r} must not be empty or hold braces")
         self._url = url
         self._place = _place(url)
         self._weak = weak
         self._wait = wait
+        self._limit = limit
         # A write whose replication is not confirmed yet: nothing is answered before it is.
         self._owed = False
         self._lock = threading.Lock()
@@ -107,8 +117,8 @@ class RedisStore:
     def _connect(self) -> redis.Redis:
         db = redis.Redis.from_url(
             self._url,
-            socket_timeout=TIMEOUT,
-            socket_connect_timeout=TIMEOUT,
+            socket_timeout=self._limit,
+            socket_connect_timeout=self._limit,
             # The ledger asks again itself, and knows why that is harmless.
             retry=Retry(NoBackoff(), 0),
             single_connection_client=True,

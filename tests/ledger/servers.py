@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import hashlib
+import os
+import signal
 import socket
 import subprocess
 import tempfile
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+
+import psutil
+import psycopg
+import redis as redis_client
 
 
 @functools.cache
@@ -25,6 +33,35 @@ def postgres() -> str:
     atexit.register(folder.cleanup)
     atexit.register(server.cleanup)
     return str(server.get_uri())
+
+
+@contextlib.contextmanager
+def stopped(*pids: int) -> Iterator[None]:
+    """Stop processes, as a machine that hangs would, and let them go on at the end."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def postgres_pids() -> list[int]:
+    """Return the PostgreSQL server's own process and those of all its backends."""
+    with psycopg.connect(postgres()) as db:
+        row = db.execute("SELECT pg_read_file('postmaster.pid')").fetchone()
+    assert row is not None
+    server = psutil.Process(int(row[0].splitlines()[0]))
+    return [server.pid, *(child.pid for child in server.children(recursive=True))]
+
+
+def redis_pid() -> int:
+    """Return the process of the Redis that syncs always."""
+    client = redis_client.Redis.from_url(redis())
+    with contextlib.closing(client):
+        return int(client.info("server")["process_id"])
 
 
 def name_for(path: Path) -> str:

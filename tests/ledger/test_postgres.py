@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 
 import psycopg
 import pytest
@@ -12,10 +13,12 @@ import pytest
 from fencekit import Fence, FenceConfig
 from fencekit.core.errors import InvalidRequest, LedgerUnavailable
 from fencekit.core.messages import Fresh
+from fencekit.core.state import IntentKey
 from fencekit.fence import Calls
 from fencekit.ledger.conditional import ConditionalLedger
+from fencekit.ledger.groups import intent_key
 from fencekit.ledger.open import open_ledger
-from fencekit.ledger.postgres import PostgresStore
+from fencekit.ledger.postgres import CONNECT_SECONDS, PostgresStore
 from fencekit.ledger.postgres_schema import statements
 from tests.ledger import servers
 
@@ -72,6 +75,76 @@ def test_a_server_that_stays_away_stops_admissions_in_bounded_time(schema):
             fence.prepare("pay", "t")
         store.cuts = []
         fence.prepare("pay", "t")
+
+
+@pytest.fixture
+def impatient(schema):
+    """A ledger that waits a fifth of a second for each statement."""
+    store = PostgresStore(servers.postgres(), schema, limit=0.2)
+    ledger = ConditionalLedger("postgresql://", store, "p" * 32, deadline=0.5)
+    with Fence(calls=Calls(ledger, FenceConfig())) as fence:
+        yield fence
+
+
+def test_a_stopped_server_stops_admissions_in_bounded_time(impatient):
+    impatient.prepare("before", "t")
+    with servers.stopped(*servers.postgres_pids()):
+        began = time.monotonic()
+        with pytest.raises(LedgerUnavailable, match="cannot be reached"):
+            impatient.prepare("pay", "t", attempt="a" * 32)
+        took = time.monotonic() - began
+    # The deadline, and one more connection that is waited for.
+    assert took < 0.5 + CONNECT_SECONDS + 2
+    assert isinstance(impatient.prepare("pay", "t", attempt="a" * 32), Fresh)
+    assert len(list(impatient.ledger.audit())) == 2
+
+
+def test_a_backend_stopped_in_the_middle_of_a_write_admits_once(impatient, schema):
+    """It holds the intent's lock and never says so; awake, it has written or never will."""
+    heard = []
+
+    def ask():
+        try:
+            impatient.prepare("pay", "t", attempt="a" * 32)
+        except LedgerUnavailable as problem:
+            heard.append(problem)
+
+    with psycopg.connect(servers.postgres()) as other:
+        other.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(encode(%s, 'hex'), 0))",
+            (intent_key(IntentKey("", "pay")),),
+        )
+        impatient.ledger._store._db.limit = 2.0
+        asking = threading.Thread(target=ask)
+        asking.start()
+        backend = _waiting_for_a_lock(schema)
+        with servers.stopped(backend):
+            other.rollback()
+            asking.join(30)
+            impatient.prepare("another", "t")
+    assert len(heard) == 1
+    while _alive(backend):
+        time.sleep(0.01)
+    assert isinstance(impatient.prepare("pay", "t", attempt="a" * 32), Fresh)
+    told = [(e["intent"], e["event"]) for _, e in impatient.ledger.audit()]
+    assert sorted(told) == [("another", "admitted"), ("pay", "admitted")]
+
+
+def _waiting_for_a_lock(schema):
+    with psycopg.connect(servers.postgres(), autocommit=True) as db:
+        while True:
+            row = db.execute(
+                "SELECT pid FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE %s",
+                (f"%{schema}%",),
+            ).fetchone()
+            if row is not None:
+                return row[0]
+
+
+def _alive(backend):
+    with psycopg.connect(servers.postgres()) as db:
+        query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+        return db.execute(query, (backend,)).fetchone() is not None
 
 
 def test_a_terminated_backend_is_replaced(url, schema):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import redis
 
@@ -52,6 +54,22 @@ def test_a_cut_connection_gets_the_true_answer(cuts, namespace):
         replay = fence.prepare("pay", "t", domain="d")
         assert (replay.cert, replay.result) == (cert, {"n": 2**80, "s": "\u0000", "e": []})
         assert fence.current("d").seq == 1
+
+
+def test_a_stopped_server_stops_admissions_in_bounded_time(namespace):
+    """The command may have reached it: asked again with the same id, it is admitted once."""
+    store = RedisStore(servers.redis(), namespace, limit=0.2)
+    ledger = ConditionalLedger("redis://", store, "p" * 32, deadline=0.5)
+    with Fence(calls=Calls(ledger, FenceConfig())) as fence:
+        fence.prepare("before", "t")
+        with servers.stopped(servers.redis_pid()):
+            began = time.monotonic()
+            with pytest.raises(LedgerUnavailable, match="cannot be used"):
+                fence.prepare("pay", "t", attempt="a" * 32)
+            took = time.monotonic() - began
+        assert took < 3
+        assert isinstance(fence.prepare("pay", "t", attempt="a" * 32), Fresh)
+        assert len(list(fence.ledger.audit())) == 2
 
 
 def test_a_server_that_may_forget_is_refused_unless_accepted():
