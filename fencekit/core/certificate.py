@@ -106,17 +106,14 @@ class EffectCert:
         """Seal the fields. Raises `CanonicalError` where one has no canonical JSON."""
         return cls(**fields, hash=hashlib.sha256(canonical_bytes(_plain(fields))).hexdigest())
 
-    @classmethod
-    def make_from_parts(
-        cls, args_bytes: bytes, result_bytes: bytes, **fields: Unpack[CertFields]
-    ) -> EffectCert:
-        """Seal the fields, given the canonical bytes of `args` and `result`.
+    @staticmethod
+    def hash_of_parts(args_bytes: bytes, result_bytes: bytes, fields: CertFields) -> str:
+        """Return the hash of the fields, given the canonical bytes of `args` and `result`.
 
-        For a caller that has them already: big values are hashed, not written once more. The bytes
-        are taken on trust; `verify` looks at the values alone.
+        For a caller that has them already: big values are hashed, not written once more, and what
+        `fields` holds under those two names is not looked at.
         """
-        text = _splice(args_bytes, result_bytes, fields)
-        return cls(**fields, hash=hashlib.sha256(text).hexdigest())
+        return hashlib.sha256(_splice(args_bytes, result_bytes, fields)).hexdigest()
 
     def canonical(self) -> bytes:
         """Return the bytes that the hash is taken of. Raises `CanonicalError`."""

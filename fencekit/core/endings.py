@@ -323,7 +323,7 @@ def _altered(record: IntentRecord, ticket: PreparedEffect) -> TicketAltered | No
     state = record.state
     if not isinstance(state, InFlight | Done | Unknown) or state.ticket.id != ticket.id:
         return None
-    if state.ticket == ticket:
+    if state.ticket is ticket or state.ticket == ticket:
         return None
     for field in fields(ticket):
         if field.compare and getattr(ticket, field.name) != getattr(state.ticket, field.name):

@@ -40,7 +40,7 @@ class Prepare:
     @property
     def key(self) -> IntentKey:
         """The ledger key of the intent."""
-        return IntentKey(self.request.principal, self.request.intent)
+        return self.request.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Commit:
     @property
     def key(self) -> IntentKey:
         """The ledger key of the intent."""
-        return self.ticket.key
+        return self.ticket.request.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Abort:
     @property
     def key(self) -> IntentKey:
         """The ledger key of the intent."""
-        return self.ticket.key
+        return self.ticket.request.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Release:
     @property
     def key(self) -> IntentKey:
         """The ledger key of the intent."""
-        return self.ticket.key
+        return self.ticket.request.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Heartbeat:
     @property
     def key(self) -> IntentKey:
         """The ledger key of the intent."""
-        return self.ticket.key
+        return self.ticket.request.key
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from fencekit.core.canonical import canonical_bytes, parse_json
+from fencekit.core.canonical import canonical_bytes, fingerprint_from_bytes, parse_json
 from fencekit.core.certificate import ReadSetEntry
 from fencekit.core.clock import NO_CLOCK, VectorClock
 from fencekit.core.errors import InvalidRequest
+from fencekit.core.state import IntentKey
 
 # Names travel through ledgers, terminals and pages; a bound keeps every key indexable.
 MAX_NAME = 1024
@@ -41,6 +41,11 @@ class EffectRequest:
     known_clock: VectorClock = NO_CLOCK
     causal: bool = False
     principal: str = ""
+    # Asked for many times in one decision, so it is made once.
+    key: IntentKey = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", IntentKey(self.principal, self.intent))
 
     @classmethod
     def make(  # noqa: PLR0913 - the fields of a request
@@ -74,7 +79,7 @@ class EffectRequest:
             intent=intent,
             tool=tool,
             args_json=args_bytes.decode(),
-            fingerprint=fingerprint_of(tool, args_bytes),
+            fingerprint=fingerprint_from_bytes(tool, args_bytes),
             domain=domain,
             agent=agent or ANONYMOUS,
             read_set=_read_set(read_set) if read_set else (),
@@ -90,24 +95,20 @@ class EffectRequest:
         return parse_json(self.args_json)
 
 
-def fingerprint_of(tool: str, args_bytes: bytes) -> str:
-    """Return the SHA-256 of the canonical `{tool, args}`, from args that are canonical already."""
-    return _sha256(b'{"args":' + args_bytes + b',"tool":' + canonical_bytes(tool) + b"}")
-
-
 def check_name(label: str, text: object, *, may_be_empty: bool = False) -> None:
     """Refuse a name that is not text, too long, empty where it must not be, or not Unicode."""
+    if type(text) is str and 0 < len(text) <= MAX_NAME and text.isascii() and "\0" not in text:
+        return
     if not isinstance(text, str):
         raise InvalidRequest(f"{label} must be text, not {type(text).__name__}")
     if not text and not may_be_empty:
         raise InvalidRequest(f"{label} must not be empty")
     if len(text) > MAX_NAME:
         raise InvalidRequest(f"{label} is {len(text)} characters long; at most {MAX_NAME} are kept")
-    if not text.isascii() or "\0" in text:
-        if any("\ud800" <= ch <= "\udfff" for ch in text):
-            raise InvalidRequest(f"{label} holds a lone surrogate, which is not Unicode text")
-        if "\0" in text:
-            raise InvalidRequest(f"{label} holds a NUL character, which not every ledger can keep")
+    if any("\ud800" <= ch <= "\udfff" for ch in text):
+        raise InvalidRequest(f"{label} holds a lone surrogate, which is not Unicode text")
+    if "\0" in text:
+        raise InvalidRequest(f"{label} holds a NUL character, which not every ledger can keep")
 
 
 def _read_set(entries: Iterable[ReadSetEntry | tuple[str, int]]) -> tuple[ReadSetEntry, ...]:
@@ -123,9 +124,5 @@ def _read_set(entries: Iterable[ReadSetEntry | tuple[str, int]]) -> tuple[ReadSe
 
 def _clock(clock: VectorClock | Mapping[str, int] | None) -> VectorClock:
     if clock is None:
-        return VectorClock()
+        return NO_CLOCK
     return clock if isinstance(clock, VectorClock) else VectorClock(clock)
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -85,7 +85,7 @@ class PreparedEffect:
     @property
     def key(self) -> IntentKey:
         """The ledger key of the intent."""
-        return IntentKey(self.request.principal, self.request.intent)
+        return self.request.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ class Sealed:
     def make(cls, ticket: PreparedEffect, result: Result) -> Sealed:
         """Seal an effect with its result."""
         args = ticket.request.args_json.encode()
-        blank = EffectCert.make_from_parts(args, result.canonical, **_cert_fields(ticket, {}, None))
-        return cls(ticket, result, blank.hash)
+        fields = _cert_fields(ticket, {}, None)
+        return cls(ticket, result, EffectCert.hash_of_parts(args, result.canonical, fields))
 
     @property
     def cert(self) -> EffectCert:

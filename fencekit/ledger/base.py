@@ -26,9 +26,9 @@ Callback = Callable[[Outcome], None]
 
 def is_answer(outcome: Outcome) -> TypeGuard[Answer]:
     """Whether an outcome is an answer, refusals included, rather than a failure of the ledger."""
-    if isinstance(outcome, LedgerError):
-        return False
-    return isinstance(outcome, FenceError) or not isinstance(outcome, BaseException)
+    if not isinstance(outcome, BaseException):
+        return True
+    return isinstance(outcome, FenceError) and not isinstance(outcome, LedgerError)
 
 
 def add_counters(saved: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -7,7 +7,6 @@ thread that starts with the first of them.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -126,9 +125,11 @@ class GroupCommit:
         except BaseException as problem:
             outcomes = [problem] * len(batch)
         for (_, done), outcome in zip(batch, outcomes, strict=True):
-            # A caller's callback must never keep the others from their answers.
-            with contextlib.suppress(Exception):
+            try:
                 done(outcome)
+            except Exception:
+                # A caller's callback must never keep the others from their answers.
+                continue
 
     def _hand_over(self) -> None:
         """Give the writer's role to the thread if anybody waits, else let it go."""

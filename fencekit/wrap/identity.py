@@ -50,7 +50,7 @@ class Identity:
     @property
     def key(self) -> IntentKey:
         """The ledger key."""
-        return IntentKey(self.request.principal, self.request.intent)
+        return self.request.key
 
 
 def identify(
