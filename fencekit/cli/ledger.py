@@ -12,6 +12,7 @@ import click
 
 from fencekit.cli import ledger_view
 from fencekit.cli.fencing import ledger_option, opened, told
+from fencekit.cli.ledger_scope import is_within, scope_of, whole, wrapped_argument
 from fencekit.core.errors import LedgerError
 from fencekit.core.stats import FenceStats
 from fencekit.fence import Fence
@@ -51,7 +52,7 @@ def _print_json(value: Any) -> None:
 )
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
 @click.option("--scope", help="Only the intents of this scope of `fencekit wrap`.")
-@click.argument("wrapped", nargs=-1, metavar="[-- CMD…]")
+@wrapped_argument
 def list_(
     ledger: str | None,
     as_json: bool,
@@ -61,15 +62,14 @@ def list_(
     wrapped: tuple[str, ...],
 ) -> None:
     """List intents: what has no outcome first. With a wrapped command, only its own."""
-    if wrapped and scope is None:
-        scope = _scope_of(wrapped)
+    scope = scope or scope_of(wrapped)
     with _fence(ledger) as fence:
         now, more = fence.ledger.now(), False
         rows: list[dict[str, Any]] = []
         for shown in fence.intents():
             if state and ledger_view.state_name(shown.record.state) not in state:
                 continue
-            if scope is not None and not shown.key.intent.startswith(f"{scope}/"):
+            if not is_within(shown.key.intent, scope):
                 continue
             if len(rows) == limit:
                 more = True
@@ -86,15 +86,6 @@ def list_(
             click.echo(f"… and more: --limit {limit} was reached", err=True)
 
 
-def _scope_of(command: tuple[str, ...]) -> str:
-    """Return the scope that `fencekit wrap -- CMD…` has in this folder."""
-    import os
-
-    from fencekit.wrap.scope import scope_of
-
-    return scope_of(command, os.getcwd(), os.environ).name
-
-
 def _table(rows: list[dict[str, Any]]) -> None:
     """Print rows in columns that fit 80 characters, the intent last and whole."""
     click.echo(f"{'STATE':<10} {'AGE':>7}  {'HOLDER':<22}  INTENT")
@@ -109,15 +100,22 @@ def _table(rows: list[dict[str, Any]]) -> None:
 @principal_option
 @with_ledger
 @json_option
-def show(intent: str, principal: str | None, ledger: str | None, as_json: bool) -> None:
+@wrapped_argument
+def show(
+    intent: str,
+    principal: str | None,
+    ledger: str | None,
+    as_json: bool,
+    wrapped: tuple[str, ...],
+) -> None:
     """Show all that is recorded of one intent, with the ticket and revision to judge by."""
     with _fence(ledger) as fence:
-        shown = _one(fence, intent, principal)
-        whole = ledger_view.detail(shown, fence.ledger.now())
+        shown = _one(fence, whole(intent, wrapped), principal)
+        recorded = ledger_view.detail(shown, fence.ledger.now())
         if as_json:
-            _print_json(whole)
+            _print_json(recorded)
         else:
-            _fields(whole)
+            _fields(recorded)
 
 
 def _one(fence: Fence, intent: str, principal: str | None) -> Shown:
@@ -135,8 +133,8 @@ def _one(fence: Fence, intent: str, principal: str | None) -> Shown:
     return found[0]
 
 
-def _fields(whole: dict[str, Any]) -> None:
-    for name, value in whole.items():
+def _fields(recorded: dict[str, Any]) -> None:
+    for name, value in recorded.items():
         if value in ("", None, [], {}):
             continue
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -173,15 +171,18 @@ def stats(ledger: str | None, as_json: bool) -> None:
 @with_ledger
 @click.option("--follow", is_flag=True, help="Go on with new lines until interrupted.")
 @click.option("--after", type=click.IntRange(0), default=0, help="Only lines after this number.")
-def log(ledger: str | None, follow: bool, after: int) -> None:
+@wrapped_argument
+def log(ledger: str | None, follow: bool, after: int, wrapped: tuple[str, ...]) -> None:
     """Print the audit as JSON lines: every admission, outcome and operator's act."""
     import threading
 
+    scope = scope_of(wrapped)
     with _fence(ledger) as fence:
         waiting = threading.Event()
         while True:
             for number, event in fence.ledger.audit(after):
-                click.echo(json.dumps({"n": number, **event}, ensure_ascii=True))
+                if is_within(event.get("intent", ""), scope):
+                    click.echo(json.dumps({"n": number, **event}, ensure_ascii=True))
                 after = number
             if not follow:
                 return
@@ -232,6 +233,16 @@ def compact(ledger: str | None) -> None:
         else:
             rewrite()
             click.echo("compacted")
+
+
+@command.command("confirm-clock")
+@with_ledger
+def confirm_clock(ledger: str | None) -> None:
+    """Say that the wall clock is right after a jump: recorded results may expire again."""
+    with _fence(ledger) as fence:
+        paused = fence.ledger.now().expiry_paused
+        fence.ledger.confirm_clock()
+    click.echo("confirmed: expiry goes on" if paused else "the clock had not jumped")
 
 
 def _register_operators() -> None:

@@ -11,6 +11,7 @@ import click
 
 from fencekit.cli import ledger_view
 from fencekit.cli.fencing import ledger_option, opened, told
+from fencekit.cli.ledger_scope import whole, wrapped_argument
 from fencekit.core.config import FenceConfig
 from fencekit.core.state import Absent
 from fencekit.fence import Fence
@@ -29,13 +30,15 @@ FORGET_RISK = "The next attempt with this intent runs it again."
 
 def _common(function: F) -> F:
     for option in (
-        click.argument("intent"),
         click.option("--note", required=True, help="Why; kept in the audit with your name."),
         click.option("--principal", help="Whose intent, where several share a name."),
         click.option("--ticket", help="The attempt that was judged, from `ledger show`."),
         click.option("--revision", type=int, help="The revision that was judged, likewise."),
         click.option("--yes", is_flag=True, help="Do not ask; judge what is shown now."),
         ledger_option("the SQLite ledger in the user's state directory"),
+        # Options and arguments are added from the last to the first.
+        wrapped_argument,
+        click.argument("intent"),
     ):
         function = option(function)
     return function
@@ -45,10 +48,16 @@ class _Judged:
     """One intent, shown to a person who then decided about exactly that state."""
 
     def __init__(
-        self, ledger: str | None, intent: str, principal: str | None, ticket: str | None
+        self,
+        ledger: str | None,
+        intent: str,
+        wrapped: tuple[str, ...],
+        principal: str | None,
+        ticket: str | None,
     ) -> None:
+        self.intent = whole(intent, wrapped)
         self.fence = opened(lambda: Fence.open(ledger))
-        found = ledger_view.find(list(self.fence.intents()), intent, principal)
+        found = ledger_view.find(list(self.fence.intents()), self.intent, principal)
         if len(found) != 1:
             self.fence.close()
             why = "nothing is recorded for" if not found else "several principals have"
@@ -105,13 +114,16 @@ def clear(
     revision: int | None,
     yes: bool,
     ledger: str | None,
+    wrapped: tuple[str, ...],
     even_if_alive: bool,
 ) -> None:
     """It did not happen and cannot any more: let it run again."""
-    judged = _Judged(ledger, intent, principal, ticket)
+    judged = _Judged(ledger, intent, wrapped, principal, ticket)
     seen = judged.confirm(CLEAR_RISK, revision, yes)
     judged.carry_out(
-        lambda fence: fence.clear(intent, judged.ticket, seen, note, even_if_alive=even_if_alive),
+        lambda fence: fence.clear(
+            judged.intent, judged.ticket, seen, note, even_if_alive=even_if_alive
+        ),
         "cleared: the intent is free",
     )
 
@@ -127,6 +139,7 @@ def settle(
     revision: int | None,
     yes: bool,
     ledger: str | None,
+    wrapped: tuple[str, ...],
     result_text: str,
 ) -> None:
     """It did happen: record it as done, with this result."""
@@ -134,10 +147,10 @@ def settle(
         result = json.loads(result_text)
     except ValueError as problem:
         raise click.UsageError(f"--result is not JSON: {problem}") from None
-    judged = _Judged(ledger, intent, principal, ticket)
+    judged = _Judged(ledger, intent, wrapped, principal, ticket)
     seen = judged.confirm(SETTLE_RISK, revision, yes)
     judged.carry_out(
-        lambda fence: fence.settle(intent, judged.ticket, seen, result, note),
+        lambda fence: fence.settle(judged.intent, judged.ticket, seen, result, note),
         "settled: duplicates get this result",
     )
 
@@ -152,12 +165,14 @@ def forget(
     revision: int | None,
     yes: bool,
     ledger: str | None,
+    wrapped: tuple[str, ...],
 ) -> None:
     """Let a finished intent run again."""
-    judged = _Judged(ledger, intent, principal, ticket)
+    judged = _Judged(ledger, intent, wrapped, principal, ticket)
     judged.confirm(FORGET_RISK, revision, yes)
     judged.carry_out(
-        lambda fence: fence.forget(intent, judged.ticket, note), "forgotten: the intent is free"
+        lambda fence: fence.forget(judged.intent, judged.ticket, note),
+        "forgotten: the intent is free",
     )
 
 

@@ -109,6 +109,10 @@ class Ledger(Protocol):
         """Delete what every verb treats as absent; returns how many intents changed."""
         ...
 
+    def confirm_clock(self) -> None:
+        """Accept the present wall time after a jump: expiry goes on, in every process."""
+        ...
+
     def peek(self, key: IntentKey) -> int:
         """Return the revision of the intent's record (0 for none); counts and creates nothing."""
         ...

@@ -8,11 +8,14 @@ a clock set a year ahead must not make every recorded result run again.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from fencekit.core.state import Now
+
+_LOG = logging.getLogger("fencekit")
 
 MAX_JUMP_MS = 5 * 60 * 1000
 
@@ -51,6 +54,7 @@ class Clocks:
         self._lease_ms = lease_ms
         self.boot = boot if boot is not None else boot_id()
         self._distance: int | None = None
+        self._told = False
 
     def now(self) -> Now:
         """Return both clocks; expiry is paused while their distance is not the confirmed one."""
@@ -59,14 +63,28 @@ class Clocks:
         if distance is None:
             distance = self._distance = wall - lease
         jumped = wall - lease - distance
-        return Now(wall, lease, self.boot, not -MAX_JUMP_MS <= jumped <= MAX_JUMP_MS)
+        paused = not -MAX_JUMP_MS <= jumped <= MAX_JUMP_MS
+        if paused and not self._told:
+            self._tell(jumped)
+        return Now(wall, lease, self.boot, paused)
+
+    def _tell(self, jumped: int) -> None:
+        self._told = True
+        # A log, not a warning: those can be made to raise, and an effect may just have happened.
+        _LOG.warning(
+            "the wall clock jumped by %+d minutes: no recorded result expires until somebody says "
+            "that it is right (`fencekit ledger confirm-clock`)",
+            jumped // 60_000,
+        )
 
     def expect(self, boot: str, distance: int) -> None:
         """Take over the distance that was confirmed in the same boot."""
-        if boot == self.boot:
+        if boot == self.boot and distance != self._distance:
             self._distance = distance
+            self._told = False
 
     def confirm(self) -> int:
         """Accept the present wall time; returns the new distance, to be kept."""
         self._distance = self._wall_ms() - self._lease_ms()
+        self._told = False
         return self._distance

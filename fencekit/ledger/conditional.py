@@ -229,6 +229,9 @@ class ConditionalLedger:
                 yield number, orjson.loads(line)
             after = rows[-1][0]
 
+    def confirm_clock(self) -> None:
+        """Nothing to accept: the server's clock is all there is."""
+
     def peek(self, key: IntentKey) -> int:
         """Return the revision of an intent's record."""
         stored, _ = self._store.read([intent_key(key)])

@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 
 from fencekit.core.state import Liveness
+from fencekit.ledger import lock_descriptors
 
 _NAME = re.compile(r"[0-9a-f]{32}\Z")
 
@@ -32,7 +33,7 @@ class HolderLocks:
         fd = os.open(self._path(self._own), flags, 0o600)
         os.write(fd, f"{os.getpid()}\n".encode())
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._held = fd
+        self._held = lock_descriptors.keep(fd)
 
     def liveness(self, process: str) -> Liveness:
         """Tell whether a process is alive; inside a write transaction only."""
@@ -71,20 +72,10 @@ class HolderLocks:
             if name not in needed and self.liveness(name) is Liveness.DEAD:
                 self._path(name).unlink(missing_ok=True)
 
-    def forget_after_fork(self) -> None:
-        """In a forked child: the lock is the parent's; close our copy of it without unlocking.
-
-        A lock by `flock` is released when the last copy of its descriptor is closed, so closing
-        the child's copy leaves the parent's in force.
-        """
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
-
     def release(self) -> None:
         """Drop the lock and the file; what this process still holds reads as dead from now on."""
         if self._held is not None:
-            os.close(self._held)
+            lock_descriptors.close(self._held)
             self._held = None
 
     def _path(self, process: str) -> Path:

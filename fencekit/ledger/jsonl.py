@@ -36,12 +36,15 @@ from fencekit.core.state import (
     Now,
 )
 from fencekit.core.sweep import sweep
-from fencekit.ledger import crash, journal
+from fencekit.ledger import crash, journal, lock_descriptors
 from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown, add_counters
 from fencekit.ledger.batch import GroupCommit
 from fencekit.ledger.clocks import Clocks
 from fencekit.ledger.jsonl_file import (
     in_words,
+    keep_clock,
+    read_clock,
+    set_aside,
     sync,
     sync_directory,
     take_lock,
@@ -72,7 +75,7 @@ class JsonlLedger:
         try:
             self._open()
         except BaseException:
-            os.close(self._lock_fd)
+            lock_descriptors.close(self._lock_fd)
             raise
 
     def _beside(self, suffix: str) -> Path:
@@ -87,7 +90,9 @@ class JsonlLedger:
             good = int(failed.read_text(encoding="ascii")) if failed.exists() else None
             self._journal = journal.read(data, good)
             if self._journal.end < len(data):
-                self._set_torn_aside(data[self._journal.end :])
+                set_aside(self._path, data[self._journal.end :])
+                crash.point("torn set aside")
+                os.ftruncate(self._fd, self._journal.end)
             self._end = self._synced = self._journal.end
             self._writer = journal.Writer(self._journal.number, self._journal.last_sum)
             if good is not None:
@@ -95,21 +100,20 @@ class JsonlLedger:
                 failed.unlink()
             os.fsync(self._fd)
             sync_directory(self._path.parent)
+            self._agree_on_clock()
 
-    def _set_torn_aside(self, torn: bytes) -> None:
-        """Keep what a crash left half written, so that nothing is ever thrown away."""
-        for number in range(1, 10_000):
-            aside = self._beside(f"torn-{number}")
-            with contextlib.suppress(FileExistsError):
-                fd = os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
-                try:
-                    write_all(fd, torn)
-                    os.fsync(fd)
-                finally:
-                    os.close(fd)
-                break
-        crash.point("torn set aside")
-        os.ftruncate(self._fd, self._journal.end)
+    def _agree_on_clock(self) -> None:
+        """Take over the clock that was confirmed in this boot, or confirm the first one."""
+        kept = read_clock(self._beside("clock"))
+        if kept is not None:
+            self._clocks.expect(*kept)
+        if kept is None or kept[0] != self._clocks.boot:
+            self.confirm_clock()
+
+    def confirm_clock(self) -> None:
+        """Accept the present wall time after a jump: expiry goes on."""
+        with translated(self._path):
+            keep_clock(self._beside("clock"), self._clocks.boot, self._clocks.confirm())
 
     def _recover(self) -> None:
         """After a failed sync: what was touched since the last good one is unknown."""
@@ -382,7 +386,7 @@ class JsonlLedger:
             with contextlib.suppress(OSError, LedgerError):
                 self._append(self._writer.line(self.now().wall_ms, self._synced, Writes(), []))
         os.close(self._fd)
-        os.close(self._lock_fd)
+        lock_descriptors.close(self._lock_fd)
         self._lock_fd = -1
 
 

@@ -9,7 +9,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import orjson
+
 from fencekit.core.errors import LedgerError, LedgerFull, LedgerLocked, LedgerUnavailable
+from fencekit.ledger import lock_descriptors
 
 
 def sync(fd: int) -> None:
@@ -33,6 +36,36 @@ def sync_directory(directory: Path) -> None:
         os.close(fd)
 
 
+def set_aside(path: Path, torn: bytes) -> None:
+    """Keep what a crash left half written beside a journal, so that nothing is ever thrown away."""
+    for number in range(1, 10_000):
+        aside = path.with_name(f"{path.name}.torn-{number}")
+        with contextlib.suppress(FileExistsError):
+            fd = os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
+            try:
+                write_all(fd, torn)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            return
+
+
+def keep_clock(path: Path, boot: str, distance: int) -> None:
+    """Write down the distance of the two clocks that was confirmed in a boot."""
+    new = path.with_name(path.name + ".new")
+    new.write_bytes(orjson.dumps([boot, distance]))
+    new.replace(path)
+
+
+def read_clock(path: Path) -> tuple[str, int] | None:
+    """Read what `keep_clock` wrote; None where there is nothing that reads so."""
+    try:
+        boot, distance = orjson.loads(path.read_bytes())
+        return str(boot), int(distance)
+    except (OSError, ValueError, TypeError):
+        return None
+
+
 def take_lock(path: Path, ledger: Path) -> int:
     """Lock a journal for this process. Raises `LedgerLocked` naming who holds it."""
     with translated(ledger):
@@ -48,7 +81,7 @@ def take_lock(path: Path, ledger: Path) -> int:
             ) from None
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-    return fd
+    return lock_descriptors.keep(fd)
 
 
 def in_words(path: Path, problem: OSError) -> LedgerError:

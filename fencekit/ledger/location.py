@@ -51,14 +51,16 @@ def state_directory() -> Path:
 def make_private(location: Location) -> None:
     """Make the ledger's directory if it is missing, and refuse a place that is not trustworthy.
 
-    Raises `LedgerUnavailable` for a symlink, a foreign owner, a directory, or a file system that
-    is not known to be local (unless the URL says `?shared_fs=trust`).
+    A file of ours that others may read is made private. Raises `LedgerUnavailable` for a symlink, a
+    foreign owner, a directory, a file or folder that others may change, or a file system that is
+    not known to be local (unless the URL says `?shared_fs=trust`).
     """
     path = location.path
     parent = path.parent
     try:
         if not parent.exists():
             parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _refuse_foreign_folder(parent)
         info = path.lstat() if path.is_symlink() or path.exists() else None
     except OSError as problem:
         raise LedgerUnavailable(
@@ -76,8 +78,33 @@ def make_private(location: Location) -> None:
             raise LedgerUnavailable(
                 f"the ledger {path} belongs to another user: choose a place of your own"
             )
+        if info.st_mode & stat.S_IWOTH:
+            raise LedgerUnavailable(
+                f"every user may write to the ledger {path}: look at what it holds, then "
+                f"`chmod 600` it"
+            )
+        if info.st_mode & 0o077:
+            path.chmod(0o600)
     if not location.trust_shared:
         _refuse_shared(parent)
+
+
+def _refuse_foreign_folder(directory: Path) -> None:
+    """Refuse a folder in which another user can put another file in the ledger's place.
+
+    Root can anyway; a sticky folder (`/tmp`) lets nobody touch the files of others.
+    """
+    info = directory.stat()
+    if info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX:
+        raise LedgerUnavailable(
+            f"every user may replace files in {directory}: `chmod o-w` it, or choose another place "
+            "with --ledger"
+        )
+    if hasattr(os, "getuid") and info.st_uid not in (0, os.getuid()) and os.getuid() != 0:
+        raise LedgerUnavailable(
+            f"{directory} belongs to another user, who can replace files in it: choose another "
+            "place with --ledger"
+        )
 
 
 def _refuse_shared(directory: Path) -> None:

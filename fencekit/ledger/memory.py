@@ -140,6 +140,10 @@ class MemoryLedger:
                 changed += left is not record
         return changed
 
+    def confirm_clock(self) -> None:
+        """Accept the present wall time after a jump."""
+        self._clocks.confirm()
+
     def peek(self, key: IntentKey) -> int:
         """Return the revision of an intent's record."""
         record = self._intents.get(key)

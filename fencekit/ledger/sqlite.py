@@ -12,6 +12,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -46,6 +47,9 @@ from fencekit.ledger.sqlite_file import BUSY_SECONDS, connect, key_of, translate
 from fencekit.ledger.sqlite_tables import ReadingView, Tables, checked_intent, transaction
 
 SWEEP_ROWS = 500
+SWEEP_PAGES = 1000
+SWEEP_PAUSE = 0.005
+"""Seconds between two transactions of a sweep."""
 
 
 class SqliteLedger:
@@ -86,19 +90,14 @@ class SqliteLedger:
         self._locks.take()
         rows = self._db.execute("SELECT record FROM intents WHERE due = 0").fetchall()
         needed = self._holders_in(row[0] for row in rows)
-        counted = [r[0] for r in self._db.execute("SELECT process FROM counters")]
-        for process in counted:
+        for process in self._tables.counters():
             if process and self._locks.liveness(process) is not Liveness.ALIVE:
-                self._fold_counters(process)
+                self._tables.fold_counters(process)
         if needed is not None:
             self._locks.remove_dead(needed)
-        row = self._db.execute("SELECT value FROM meta WHERE name = 'clock'").fetchone()
-        if row is not None:
-            boot, distance = orjson.loads(row[0])
-            self._clocks.expect(boot, distance)
-        now = self._clocks.now()
-        if row is None or orjson.loads(row[0])[0] != now.boot:
-            self._keep_clock(self._db, now.wall_ms - now.lease_ms)
+        if self._read_clock() != self._clocks.boot:
+            now = self._clocks.now()
+            self._tables.keep_clock(now.boot, now.wall_ms - now.lease_ms)
 
     @staticmethod
     def _holders_in(records: Iterator[bytes]) -> frozenset[str] | None:
@@ -114,9 +113,13 @@ class SqliteLedger:
         held = (s.holder.process for s in states if isinstance(s, InFlight | Unknown))
         return frozenset(held)
 
-    def _keep_clock(self, db: sqlite3.Connection, distance: int) -> None:
-        value = orjson.dumps([self._clocks.boot, distance]).decode()
-        db.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (value,))
+    def _read_clock(self) -> str | None:
+        """Take over the clock that was confirmed in this boot; returns the boot it is of."""
+        kept = self._tables.clock()
+        if kept is None:
+            return None
+        self._clocks.expect(*kept)
+        return kept[0]
 
     # --- asking ------------------------------------------------------------------------------
 
@@ -149,7 +152,6 @@ class SqliteLedger:
         if os.getpid() != self._pid:
             # The parent's connections and locks are not ours to close; they are left alone.
             _LEFT_ALONE.extend((self._db, self._side, self._group))
-            self._locks.forget_after_fork()
             self._counted = {}
             self._start()
 
@@ -162,6 +164,10 @@ class SqliteLedger:
                 crash.point("begun")
                 view = ReadingView(self._tables, self._locks)
                 now = self._clocks.now()
+                if now.expiry_paused:
+                    # Another process may have confirmed it meanwhile.
+                    self._read_clock()
+                    now = self._clocks.now()
                 writes, audit = Writes(), []
                 answers: list[Outcome] = []
                 for command in commands:
@@ -294,17 +300,29 @@ class SqliteLedger:
                     Tables(db).write_intent(key, sweep(record, now))
                 begun.commit()
                 changed += len(rows)
-                db.executescript("PRAGMA incremental_vacuum(1000)")
             if len(rows) < SWEEP_ROWS:
                 break
-        with self._reading() as db:
-            db.executescript("PRAGMA incremental_vacuum")
+            self._give_way()
+        while self._give_pages_back():
+            self._give_way()
         return changed
+
+    def _give_pages_back(self) -> bool:
+        """Shorten the file by some free pages; says whether there are more."""
+        with self._reading() as db:
+            # As a script: every step of the statement frees one page, and `execute` takes one.
+            db.executescript(f"PRAGMA incremental_vacuum({SWEEP_PAGES})")
+            return bool(db.execute("PRAGMA freelist_count").fetchone()[0])
+
+    @staticmethod
+    def _give_way() -> None:
+        """Let writers in: SQLite hands its lock to whoever asks first, and they ask less often."""
+        time.sleep(SWEEP_PAUSE)
 
     def confirm_clock(self) -> None:
         """Accept the present wall time after a jump: expiry goes on."""
         with self._reading() as db, transaction(db) as begun:
-            self._keep_clock(db, self._clocks.confirm())
+            Tables(db).keep_clock(self._clocks.boot, self._clocks.confirm())
             begun.commit()
 
     def verify(self) -> Iterator[Problem]:
@@ -313,16 +331,26 @@ class SqliteLedger:
             for (line,) in db.execute("PRAGMA quick_check(20)").fetchall():
                 if line != "ok":
                     yield Problem(str(self._path), line)
-            rows = db.execute("SELECT key, record, sum FROM intents").fetchall()
-        for text, stored, checksum in rows:
-            key = key_of(text)
-            where = f"intent {key.intent!r}"
-            try:
-                record = checked_intent(key, stored, checksum)
-            except LedgerDamaged as damage:
-                yield Problem(where, str(damage))
-            else:
-                yield from check_record(key, record)
+        after = 0
+        while True:
+            with self._reading() as db:
+                rows = db.execute(
+                    "SELECT rowid, key, record, sum FROM intents WHERE rowid > ? "
+                    "ORDER BY rowid LIMIT 500",
+                    (after,),
+                ).fetchall()
+            if not rows:
+                return
+            after = rows[-1][0]
+            for _, text, stored, checksum in rows:
+                key = key_of(text)
+                where = f"intent {key.intent!r}"
+                try:
+                    record = checked_intent(key, stored, checksum)
+                except LedgerDamaged as damage:
+                    yield Problem(where, str(damage))
+                else:
+                    yield from check_record(key, record)
 
     def describe(self) -> Description:
         """Say what this ledger is and what its answers rest on."""
@@ -337,28 +365,13 @@ class SqliteLedger:
     def save_counters(self, counters: dict[str, int]) -> None:
         """Replace this process's counters."""
         with self._reading() as db, transaction(db) as begun:
-            db.execute(
-                "INSERT OR REPLACE INTO counters VALUES (?, ?)",
-                (self._process, orjson.dumps(counters).decode()),
-            )
+            Tables(db).save_counters(self._process, counters)
             begun.commit()
 
     def counters(self) -> dict[str, int]:
         """Return the sum over all processes, the ended ones included."""
         with self._reading() as db:
-            rows = db.execute("SELECT counts FROM counters").fetchall()
-        return add_counters(orjson.loads(text) for (text,) in rows)
-
-    def _fold_counters(self, process: str) -> None:
-        """Add the counters of an ended process to those of all ended ones."""
-        rows = self._db.execute(
-            "SELECT counts FROM counters WHERE process IN ('', ?)", (process,)
-        ).fetchall()
-        total = add_counters(orjson.loads(text) for (text,) in rows)
-        self._db.execute("DELETE FROM counters WHERE process = ?", (process,))
-        self._db.execute(
-            "INSERT OR REPLACE INTO counters VALUES ('', ?)", (orjson.dumps(total).decode(),)
-        )
+            return add_counters(Tables(db).counters().values())
 
     def close(self) -> None:
         """Answer what waits, drop the holder's lock, close the file."""

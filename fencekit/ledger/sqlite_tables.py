@@ -21,6 +21,7 @@ from fencekit.core.state import (
     Unknown,
 )
 from fencekit.ledger import codec
+from fencekit.ledger.base import add_counters
 from fencekit.ledger.due import due_of
 from fencekit.ledger.holders import HolderLocks
 from fencekit.ledger.sqlite_file import key_text
@@ -62,6 +63,35 @@ class Tables:
         """Return where absent domains start."""
         row = self._db.execute("SELECT value FROM meta WHERE name = 'floor'").fetchone()
         return Floor() if row is None else codec.decode_floor(row[0])
+
+    def clock(self) -> tuple[str, int] | None:
+        """Return the distance of the two clocks that was confirmed, and the boot it was in."""
+        row = self._db.execute("SELECT value FROM meta WHERE name = 'clock'").fetchone()
+        if row is None:
+            return None
+        boot, distance = orjson.loads(row[0])
+        return boot, distance
+
+    def keep_clock(self, boot: str, distance: int) -> None:
+        """Write down the distance of the two clocks that was confirmed in a boot."""
+        value = orjson.dumps([boot, distance]).decode()
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?)", (value,))
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        """Return the counters by process; those of all ended ones are under an empty name."""
+        rows = self._db.execute("SELECT process, counts FROM counters").fetchall()
+        return {process: orjson.loads(counts) for process, counts in rows}
+
+    def save_counters(self, process: str, counts: dict[str, int]) -> None:
+        """Replace the counters of one process."""
+        text = orjson.dumps(counts).decode()
+        self._db.execute("INSERT OR REPLACE INTO counters VALUES (?, ?)", (process, text))
+
+    def fold_counters(self, process: str) -> None:
+        """Add the counters of an ended process to those of all ended ones."""
+        kept = self.counters()
+        self._db.execute("DELETE FROM counters WHERE process = ?", (process,))
+        self.save_counters("", add_counters((kept.get("", {}), kept.get(process, {}))))
 
     def write(self, writes: Writes, audit: list[Event]) -> None:
         """Write what a batch decided."""

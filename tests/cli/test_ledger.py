@@ -193,3 +193,46 @@ def test_a_wrapped_commands_own_intents(url, tmp_path, monkeypatch):
     assert [r["intent"] for r in json.loads(listed)["intents"]] == [f"{scope}/pay/1"]
     named = run("list", "--json", "--scope", "other", "--ledger", url).stdout
     assert [r["intent"] for r in json.loads(named)["intents"]] == ["other/pay/1"]
+
+
+def test_an_operator_may_leave_out_the_scope_of_the_wrapped_command(url, tmp_path, monkeypatch):
+    from fencekit.wrap.scope import scope_of
+
+    monkeypatch.chdir(tmp_path)
+    command = ("npx", "-y", "srv")
+    scope = scope_of(command, str(tmp_path), {}).name
+    with Fence.open(url) as fence:
+        for name in ("lost", "found", "done"):
+            fence.abort(fence.prepare(f"{scope}/{name}", "t").ticket)
+        fence.abort(fence.prepare("lost", "t").ticket)
+    there = ("--ledger", url, "--", *command)
+    shown = json.loads(run("show", "lost", "--json", *there).stdout)
+    assert shown["intent"] == f"{scope}/lost"
+    assert json.loads(run("show", f"{scope}/lost", "--json", *there).stdout) == shown
+    run("clear", "lost", "--note", "n", "--yes", *there)
+    run("settle", "found", "--note", "n", "--result", "7", "--yes", *there)
+    run("settle", "done", "--note", "n", "--result", "7", "--yes", *there)
+    run("forget", "done", "--note", "n", "--yes", *there)
+    events = [json.loads(line) for line in run("log", *there).stdout.splitlines()]
+    assert {e["intent"] for e in events} == {f"{scope}/{n}" for n in ("lost", "found", "done")}
+    with Fence.open(url) as fence:
+        left = {s.key.intent: s.record.state for s in fence.intents()}
+    assert sorted(left) == sorted(["lost", f"{scope}/found"])
+
+
+def test_confirm_clock_lets_results_expire_again(url, monkeypatch):
+    from fencekit.ledger import clocks
+
+    with Fence.open(url) as fence:
+        fence.commit(fence.prepare("a", "t").ticket, 1)
+    told = run("confirm-clock", "--ledger", url)
+    assert told.stdout == "the clock had not jumped\n"
+    real = clocks._wall_ms
+    monkeypatch.setattr(
+        clocks.Clocks.__init__,
+        "__defaults__",
+        (lambda: real() + 864_000_000, clocks._lease_ms, None),
+    )
+    assert "0 intents swept" in run("sweep", "--ledger", url).stdout
+    assert run("confirm-clock", "--ledger", url).stdout == "confirmed: expiry goes on\n"
+    assert "1 intents swept" in run("sweep", "--ledger", url).stdout

@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from fencekit import Fence, FenceConfig, IntentFailed, IntentInFlight, LedgerError
+from fencekit import Fence, FenceConfig, Fresh, IntentFailed, IntentInFlight, LedgerError
 from fencekit.core.errors import InvalidRequest, LedgerDamaged, LedgerFull, LedgerUnavailable
 from fencekit.fence import Calls
-from fencekit.ledger import location
+from fencekit.ledger import location, sqlite
 from fencekit.ledger.clocks import Clocks
+from fencekit.ledger.jsonl import JsonlLedger
 from fencekit.ledger.location import Location
 from fencekit.ledger.sqlite import SqliteLedger
+from fencekit.ledger.sqlite_file import connect
 from tests.conftest import missing, need
 
 ROOT = Path(__file__).parents[2]
@@ -205,18 +207,131 @@ def test_a_forked_child_is_another_holder(fence):
         fence.prepare("ours", "t")
 
 
-def test_a_jump_of_the_wall_clock_pauses_expiry_until_confirmed(path):
+@pytest.mark.parametrize("kind", [SqliteLedger, JsonlLedger])
+def test_a_jump_of_the_wall_clock_pauses_expiry_until_confirmed(kind, path, caplog):
+    """Also over a restart: a clock set ahead must not make every recorded result run again."""
     time = {"wall": 1_800_000_000_000, "lease": 1_000}
-    clocks = Clocks(lambda: time["wall"], lambda: time["lease"], "boot")
-    ledger = SqliteLedger(Location(path), clocks)
-    with Fence(calls=Calls(ledger, FenceConfig())) as fence:
+
+    def reopened():
+        clocks = Clocks(lambda: time["wall"], lambda: time["lease"], "boot")
+        return Fence(calls=Calls(kind(Location(path), clocks), FenceConfig()))
+
+    with reopened() as fence:
         fence.commit(fence.prepare("a", "t").ticket, "ok")
         time["wall"] += 2 * 86_400_000
         assert fence.prepare("a", "t").result == "ok"
         assert fence.sweep() == 0
-        assert ledger.describe().details["expiry_paused"]
-        ledger.confirm_clock()
+        assert fence.ledger.now().expiry_paused
+        (told,) = caplog.records
+        assert told.getMessage().startswith("the wall clock jumped by +2880 minutes")
+    with reopened() as fence:
+        assert fence.prepare("a", "t").result == "ok"
+        assert fence.sweep() == 0
+        fence.ledger.confirm_clock()
         assert fence.sweep() == 1
+    with reopened() as fence:
+        assert not fence.ledger.now().expiry_paused
+
+
+def test_a_clock_that_another_process_confirmed_is_taken_over(path):
+    time = {"wall": 1_800_000_000_000, "lease": 1_000}
+
+    def opened():
+        clocks = Clocks(lambda: time["wall"], lambda: time["lease"], "boot")
+        return Fence(calls=Calls(SqliteLedger(Location(path), clocks), FenceConfig()))
+
+    with opened() as fence, opened() as other:
+        fence.commit(fence.prepare("a", "t").ticket, "ok")
+        time["wall"] += 2 * 86_400_000
+        assert fence.prepare("a", "t").result == "ok"
+        other.ledger.confirm_clock()
+        assert isinstance(fence.prepare("a", "t"), Fresh)
+
+
+@pytest.mark.parametrize("kind", [SqliteLedger, JsonlLedger])
+def test_a_child_that_never_uses_the_ledger_does_not_hide_its_parents_death(kind, path):
+    """The parent forks, is killed, and the child lives on: the attempt must read as dead."""
+    program = (
+        "import os, signal, sys\n"
+        "from fencekit import Fence\n"
+        f"fence = Fence.open({kind.__module__.rpartition('.')[2]!r} + ':' + {str(path)!r})\n"
+        "fence.prepare('a', 't', holder='process')\n"
+        "if os.fork():\n"
+        "    signal.pause()\n"
+        "print('forked', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    # The child holds the other ends; it ends when we close its input.
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as parent:
+        assert parent.stdout.readline() == b"forked\n"
+        parent.kill()
+        parent.wait()
+        with (
+            Fence(calls=Calls(kind(Location(path)), FenceConfig())) as fence,
+            pytest.raises(IntentFailed, match="process ended"),
+        ):
+            fence.prepare("a", "t")
+        parent.stdin.close()
+
+
+def test_a_folder_in_which_others_may_replace_the_file_is_refused(tmp_path):
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(LedgerUnavailable, match=r"every user may replace.*chmod o-w"):
+        Fence.open(f"sqlite:{folder / 'l.db'}")
+    assert not any(folder.iterdir())
+    folder.chmod(0o1777)
+    Fence.open(f"sqlite:{folder / 'l.db'}").close()
+
+
+def test_a_file_that_others_may_write_is_refused_and_one_they_may_read_is_made_private(path):
+    Fence.open(f"sqlite:{path}").close()
+    path.chmod(0o646)
+    with pytest.raises(LedgerUnavailable, match="every user may write"):
+        Fence.open(f"sqlite:{path}")
+    path.chmod(0o644)
+    Fence.open(f"sqlite:{path}").close()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("whose", ["file", "folder"])
+def test_what_another_user_owns_is_refused(path, monkeypatch, whose):
+    Fence.open(f"sqlite:{path}").close()
+    me = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: me + 1)
+    if whose == "file":
+        monkeypatch.setattr(location, "_refuse_foreign_folder", lambda folder: None)
+    elif me == 0:
+        os.chown(path.parent, 4242, -1)  # what root owns is trusted
+    with pytest.raises(LedgerUnavailable, match="another user"):
+        Fence.open(f"sqlite:{path}")
+
+
+def test_opening_takes_the_same_steps_however_much_is_finished(path, monkeypatch):
+    """Counted in steps of SQLite's machine, which no other load on this computer changes."""
+    steps = []
+
+    def counting(where, busy):
+        db = connect(where, busy)
+        db.set_progress_handler(lambda: steps.append(1) and None, 1)
+        return db
+
+    def finish(count):
+        with Fence.open(f"sqlite:{path}") as fence:
+            for i in range(count):
+                fence.commit(fence.prepare(f"{count}-{i}", "t").ticket, "ok")
+        steps.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(sqlite, "connect", counting)
+            Fence.open(f"sqlite:{path}").close()
+        return len(steps)
+
+    few, many = finish(5), finish(500)
+    assert few > 20
+    assert many < few * 1.2
 
 
 def test_sweep_gives_the_space_back(path):
