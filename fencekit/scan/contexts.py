@@ -11,7 +11,7 @@ from fencekit.scan.parts import Parts
 from fencekit.scan.scopes import scope_of, walk_expr
 from fencekit.scan.values import Env, Func
 
-MAX_CONTEXTS = 400
+MAX_CONTEXTS = 2000
 
 
 def expand(ev: Parts, expr: Expr, env: Env, depth: int = 0) -> list[Env]:

@@ -8,6 +8,7 @@ Over 400 lines: one rule per kind of write, which ask each other.
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from dataclasses import dataclass
@@ -111,6 +112,7 @@ def root_of(value: Ext) -> str:
     return value.root.removeprefix("node:")
 
 
+@functools.lru_cache(maxsize=20_000)
 def from_library(root: str, libraries: tuple[str, ...]) -> bool:
     """Tell whether a module belongs to one of some libraries."""
     if not root:

@@ -22,7 +22,7 @@ from fencekit.scan.parse import ParseTimeoutError, index_file, lower_module, par
 from fencekit.scan.project import Project
 from fencekit.scan.tools import Finder
 from fencekit.scan.toolspec import Tool
-from fencekit.scan.values import Const, Input, Value
+from fencekit.scan.values import Const, Func, Input, Value
 from fencekit.scan.walk import Skipped, Tree, read_source, walk
 from fencekit.scan.walked import Walked
 
@@ -125,7 +125,8 @@ def scan(path: Path, options: Options | None = None) -> dict[str, Any]:
     project = Project(sources.facts, loader(tree.root))
     ev = Evaluator(project)
     finder = Finder(ev)
-    rows = [row_of(ev, tool) for tool in finder.find()]
+    walks: Walks = {}
+    rows = [row_of(ev, tool, walks) for tool in finder.find()]
     unknowns = [
         {
             "name": name,
@@ -155,16 +156,31 @@ def scan(path: Path, options: Options | None = None) -> dict[str, Any]:
     )
 
 
-def row_of(ev: Evaluator, tool: Tool) -> Row:
-    """Walk from one tool's handler and judge what was found."""
+# Walks by what they depend on. Twins share one; the handler is kept so that its id stays its own.
+Walks = dict[tuple[object, ...], tuple[Func, Walked]]
+
+
+def row_of(ev: Evaluator, tool: Tool, walks: Walks) -> Row:
+    """Walk from one tool's handler, unless its twin's walk is known, and judge what was found."""
+    if tool.handler is None:
+        return judge(tool, Walked())
+    func = tool.handler
+    ids = (id(func.function), id(func.closure), id(func.bound_to))
+    key = (*ids, tool.name, tool.dispatch, tool.data)
+    if key not in walks or func.given:
+        walks[key] = (func, walk_of(ev, tool, func))
+    return judge(tool, walks[key][1])
+
+
+def walk_of(ev: Evaluator, tool: Tool, handler: Func) -> Walked:
+    """Return what is reached from a tool's handler."""
     walker = Walker(ev, tool.name)
     ev.fresh(80_000)
-    if tool.handler is not None:
-        try:
-            walker.walk(tool.handler, entry_env(ev, tool), ())
-        except RecursionError:
-            walker.found.cut.append((tool.file, tool.line))
-    return judge(tool, walker.found if tool.handler is not None else Walked())
+    try:
+        walker.walk(handler, entry_env(ev, tool), ())
+    except RecursionError:
+        walker.found.cut.append((tool.file, tool.line))
+    return walker.found
 
 
 def entry_env(ev: Evaluator, tool: Tool) -> Any:

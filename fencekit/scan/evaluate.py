@@ -90,6 +90,11 @@ class Evaluator(Names, Instances, Members, Activations):
         self._nested = 0
         self.budget = budget
 
+    @property
+    def spent(self) -> bool:
+        """Tell whether the budget of the question is used up: what is found now may be short."""
+        return self.steps > self.budget
+
     # Expressions.
 
     def eval(self, expr: Expr, env: Env) -> list[Value]:
@@ -102,7 +107,8 @@ class Evaluator(Names, Instances, Members, Activations):
             return [Unknown(file=env.file, line=expr.line)]
         env.memo[id(expr)] = [Unknown(file=env.file, line=expr.line)]
         self._nested += 1
-        found = self._eval(expr, env)[:MAX_VALUES] or [Unknown(file=env.file, line=expr.line)]
+        found = distinct(self._eval(expr, env))[:MAX_VALUES]
+        found = found or [Unknown(file=env.file, line=expr.line)]
         self._nested -= 1
         env.memo[id(expr)] = found
         return found
@@ -352,3 +358,16 @@ class Evaluator(Names, Instances, Members, Activations):
             known = (env, contexts.expand(self, expr, env))  # the key stays valid while env lives
             self._contexts[key] = known
         return known[1]
+
+
+def distinct(values: list[Value]) -> list[Value]:
+    """Return the values in order, each once; two unknowns of one name and place are one."""
+    if len(values) < 2:
+        return values
+    out: dict[object, Value] = {}
+    for value in values:
+        if isinstance(value, Unknown):
+            out.setdefault((value.name, value.file, value.line), value)
+        else:
+            out.setdefault(value, value)
+    return list(out.values())

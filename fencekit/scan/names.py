@@ -196,7 +196,7 @@ class Names(Parts):
             out: list[Value] = []
             for inner in self.entered(env.function):
                 out.extend(inner.args.get(param.name, []) if inner.args else [])
-            return [v for v in out if not isinstance(v, Unknown)][:MAX_VALUES]
+            return [v for v in dict.fromkeys(out) if not isinstance(v, Unknown)][:MAX_VALUES]
         finally:
             self._param_depth -= 1
 

@@ -5,8 +5,9 @@ Names are shared by all languages: a `map` over a known list is a `map` everywhe
 
 from __future__ import annotations
 
-from fencekit.scan.facts import Call, Mutation
+from fencekit.scan.facts import Call, Compare, Member, Mutation, Name
 from fencekit.scan.parts import Parts
+from fencekit.scan.scopes import scope_of, walk_expr
 from fencekit.scan.values import (
     ClassRef,
     Const,
@@ -124,7 +125,7 @@ def _seq_method(ev: Parts, obj: Seq, name: str, call: Call, env: Env) -> list[Va
         return _includes(ev, obj, call, env)
     if name in ("find", "filter") and call.args:
         chosen = _chosen(ev, obj, call, env)
-        return chosen if name == "find" else [Seq(chosen, obj.open, **where)]  # type: ignore[arg-type]
+        return (chosen or [Const(None)]) if name == "find" else [Seq(chosen, obj.open, **where)]  # type: ignore[arg-type]
     if name in ("entries", "enumerate"):
         return [Seq([Seq([Unknown(), item]) for item in obj.items])]
     if name in SAME:
@@ -147,10 +148,19 @@ def _includes(ev: Parts, obj: Seq, call: Call, env: Env) -> list[Value] | None:
 
 
 def _chosen(ev: Parts, obj: Seq, call: Call, env: Env) -> list[Value]:
-    """Return the items a predicate does not rule out; only the sure ones where there are any."""
+    """Return the items a predicate does not rule out; only the sure ones where there are any.
+
+    Where it rules out every item, the result is empty; where nothing is known of it, all.
+    """
     maybe: list[Value] = []
     sure: list[Value] = []
-    for func in ev.eval(call.args[0].value, env):
+    funcs = ev.eval(call.args[0].value, env)
+    for func in funcs:
+        asked = _asked_key(ev, func, env)
+        known = _by_key(ev, obj, asked[0]) if asked is not None else None
+        if asked is not None and known is not None:
+            sure += known.get(asked[1], [])
+            continue
         for item in obj.items:
             told = call_function(ev, func, [[item]], env)
             flag = told[0].value if len(told) == 1 and isinstance(told[0], Const) else None
@@ -158,16 +168,63 @@ def _chosen(ev: Parts, obj: Seq, call: Call, env: Env) -> list[Value]:
                 sure.append(item)
             elif flag is not False:
                 maybe.append(item)
+    if funcs and all(isinstance(f, Func) for f in funcs):
+        return sure or maybe
     return sure or maybe or list(obj.items)
+
+
+def _asked_key(ev: Parts, func: Value, env: Env) -> tuple[str, object] | None:
+    """Return key and value where a predicate is `item => item.key === value`."""
+    if not isinstance(func, Func) or len(func.function.params) != 1 or func.given:
+        return None
+    param = func.function.params[0]
+    returns = scope_of(func.function).returns
+    if param.pattern is not None or len(returns) != 1 or not isinstance(returns[0], Compare):
+        return None
+    test = returns[0]
+    if test.negated or test.member:
+        return None
+    for side, other in ((test.left, test.right), (test.right, test.left)):
+        if (
+            isinstance(side, Member)
+            and isinstance(side.obj, Name)
+            and side.obj.id == param.name
+            and not any(isinstance(e, Name) and e.id == param.name for e in walk_expr(other))
+        ):
+            told = ev.eval(other, ev.enter(func, [], {}, env))
+            if len(told) == 1 and isinstance(told[0], Const) and not told[0].holes:
+                return (side.name, told[0].value) if told[0].value is not None else None
+    return None
+
+
+def _by_key(ev: Parts, obj: Seq, key: str) -> dict[object, list[Value]] | None:
+    """Return the items by what they hold under a key; None where that is not known of one."""
+    if obj.lookup is None:
+        obj.lookup = {}
+    if key not in obj.lookup:
+        found: dict[object, list[Value]] | None = {}
+        for item in obj.items:
+            told = ev.entry(item, key) if isinstance(item, Record) else []
+            if len(told) != 1 or not isinstance(told[0], Const) or told[0].holes:
+                found = None
+                break
+            assert found is not None
+            found.setdefault(told[0].value, []).append(item)
+        obj.lookup[key] = found
+    return obj.lookup[key]
 
 
 def record_method(ev: Parts, obj: Record, name: str, call: Call, env: Env) -> list[Value] | None:
     """Return the value of a method of a mapping, or None."""
     if name in ("items", "entries", "iter", "into_iter"):
-        pairs: list[Value] = []
-        for keys, held, line in ev.entries(obj):
-            pairs += [Seq([k, h], file=obj.file, line=line) for k in keys for h in held]
-        return [Seq(pairs)]
+        if obj.pairs is None:
+            pairs: list[Value] = []
+            for keys, held, line in ev.entries(obj):
+                pairs += [Seq([k, h], file=obj.file, line=line) for k in keys for h in held]
+            if ev.spent:
+                return [Seq(pairs)]
+            obj.pairs = Seq(pairs)
+        return [obj.pairs]
     if name in ("values", "keys"):
         return [Seq(elements(ev, [obj], values_of_records=name == "values"))]
     if name in ("get", "get_mut", "pop", "Get") and call.args:

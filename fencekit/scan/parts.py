@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fencekit.scan.project import Project
     from fencekit.scan.values import ClassRef, Const, Env, Func, Inst, Record, Value
 
-MAX_VALUES = 400
+MAX_VALUES = 2000
 CONSTRUCTORS = ("__init__", "constructor", "new", "New")
 
 
@@ -35,6 +35,8 @@ class Parts:
         _module_changes: dict[int, dict[str, list[tuple[Mutation, Env]]]]
         _param_depth: int
 
+        @property
+        def spent(self) -> bool: ...
         def member(self, value: Value, name: str, env: Env, line: int) -> list[Value]: ...
         def entries(self, record: Record) -> list[tuple[list[Value], list[Value], int]]: ...
         def entry(self, record: Record, name: str) -> list[Value]: ...

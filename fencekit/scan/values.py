@@ -38,6 +38,7 @@ class Record(Value):
     changes: list[tuple[Mutation, Env]] = field(default_factory=list)
     made: list[tuple[list[Value], list[Value], int]] = field(default_factory=list)
     lookup: dict[str, list[tuple[Mutation, Env]]] | None = None
+    pairs: Seq | None = None  # the entries as (key, value), when asked
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +47,7 @@ class Seq(Value):
 
     items: list[Value]
     open: bool = False
+    lookup: dict[str, dict[object, list[Value]] | None] | None = None  # items by key, when asked
 
 
 @dataclass(slots=True, eq=False)
