@@ -3,7 +3,8 @@
 `touches(command)` names the keys that a decision almost always needs. Both are pure: no I/O, no
 clock, no randomness; every ledger runs them inside its own atomic section, so all ledgers mean the
 same thing and one exhaustive check covers them all. The situations and what follows from them are
-the table in `table`; `prepare`, `endings` and `operators` carry its cells out.
+the table in `table`; `prepare`, `endings` and `operators` carry its cells out. Before the table
+stands the marker of a ledger that is being moved (`moving`).
 """
 
 from __future__ import annotations
@@ -23,20 +24,23 @@ from fencekit.core.messages import (
     Committed,
     Current,
     EvictDomain,
+    Fill,
     Forget,
     Heartbeat,
     IntentCommand,
     Look,
+    Mark,
     Prepare,
     Release,
     Reserve,
     Seen,
     Settle,
 )
+from fencekit.core.moving import fill, mark, turned_away
 from fencekit.core.operators import clear, forget, settle
 from fencekit.core.prepare import prepare
 from fencekit.core.situation import as_of
-from fencekit.core.state import RETENTION_MS, Done, IntentKey, IntentRecord, Now
+from fencekit.core.state import OPEN, RETENTION_MS, Done, IntentKey, IntentRecord, Now
 
 
 class Touches(NamedTuple):
@@ -57,6 +61,12 @@ def touches(command: Command) -> Touches:
             return Touches((command.key,))
         case Reserve() | EvictDomain() | Current():
             return Touches((), (command.domain,))
+        case Mark():
+            return Touches()
+        case Fill():
+            return Touches(
+                tuple(key for key, _ in command.intents), tuple(name for name, _ in command.domains)
+            )
         case _:
             assert_never(command)
     if request.domain is None and not request.read_set:
@@ -75,6 +85,10 @@ def decide(view: View, command: Command, now: Now) -> Decision:
     if command.drawn_ms + RETENTION_MS < now.wall_ms:
         return Decision(Expired(command.id))
     draft = Draft(view, now)
+    if view.marker is not OPEN:
+        moved = turned_away(draft, command)
+        if moved is not None:
+            return Decision(moved)
     match command:
         case Current() | Reserve() | EvictDomain():
             return decide_domain(draft, command)
@@ -82,6 +96,10 @@ def decide(view: View, command: Command, now: Now) -> Decision:
             record = draft.record(command.key)
             seen = as_of(record, now, draft.liveness(command.key))
             return draft.done(Seen(command.key, seen))
+        case Mark():
+            return mark(draft, command)
+        case Fill():
+            return fill(draft, command)
         case _:
             return _decide_intent(draft, command)
 

@@ -14,6 +14,7 @@ from typing import Any
 from fencekit.core.messages import Answer
 from fencekit.core.state import (
     NOTHING,
+    OPEN,
     RETENTION_MS,
     DomainHead,
     Ended,
@@ -21,6 +22,7 @@ from fencekit.core.state import (
     IntentKey,
     IntentRecord,
     Liveness,
+    Marker,
     Now,
     PreparedEffect,
     Remembered,
@@ -46,6 +48,7 @@ class View:
     domains: dict[str, DomainHead | None] = field(default_factory=dict)
     floor: Floor | None = None
     liveness: Mapping[IntentKey, Liveness] = field(default_factory=dict)
+    marker: Marker = OPEN
 
     def apply(self, writes: Writes) -> None:
         """Take over what a decision wrote, for the next decision of the same batch."""
@@ -53,6 +56,8 @@ class View:
         self.domains.update(writes.domains)
         if writes.floor is not None:
             self.floor = writes.floor
+        if writes.marker is not None:
+            self.marker = writes.marker
 
 
 @dataclass(slots=True)
@@ -62,9 +67,12 @@ class Writes:
     intents: dict[IntentKey, IntentRecord | None] = field(default_factory=dict)
     domains: dict[str, DomainHead | None] = field(default_factory=dict)
     floor: Floor | None = None
+    marker: Marker | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.intents or self.domains or self.floor is not None)
+        return bool(
+            self.intents or self.domains or self.floor is not None or self.marker is not None
+        )
 
 
 Event = dict[str, Any]

@@ -17,6 +17,7 @@
     ├── OperatorRefused       clear, settle, forget or evict judged a state that is not there
     │   ├── NotFound, Moved, StillInFlight, HolderAlive, ResultReported, AlreadyDone, NotDone
     │   └── DomainInUse
+    ├── MoveRefused           the ledger is not where a step of its move expects it
     ├── ResultNotKept         already done, but its result was too large or not JSON
     ├── Expired               the command is older than the time for which outcomes are kept
     ├── InvalidRequest        the caller's input is wrong; nothing happened (also a ValueError)
@@ -312,6 +313,16 @@ class DomainInUse(FenceError):
 
     def __str__(self) -> str:
         return f"domain {self.domain!r} is in use by open intents: settle or clear those first"
+
+
+@dataclass(eq=False)
+class MoveRefused(FenceError):
+    """A step of moving a ledger does not fit where the ledger stands (`told`); nothing changed."""
+
+    told: str
+
+    def __str__(self) -> str:
+        return f"this step of the move does not fit the ledger: {self.told}"
 
 
 @dataclass(eq=False)

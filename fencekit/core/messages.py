@@ -15,10 +15,13 @@ from fencekit.core.errors import FenceError
 from fencekit.core.request import EffectRequest
 from fencekit.core.result import Result
 from fencekit.core.state import (
+    DomainHead,
+    Floor,
     Holder,
     IntentKey,
     IntentRecord,
     LeaseExpiry,
+    Marker,
     PreparedEffect,
     Sealed,
 )
@@ -195,9 +198,32 @@ class Look:
     key: IntentKey
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Compare-and-set on the marker that says whether the ledger is open."""
+
+    id: str
+    drawn_ms: int
+    expected: Marker
+    marker: Marker
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Take over what another ledger remembered; only a ledger that is closed for `move` does."""
+
+    id: str
+    drawn_ms: int
+    move: str
+    intents: tuple[tuple[IntentKey, IntentRecord], ...] = ()
+    domains: tuple[tuple[str, DomainHead], ...] = ()
+    floor: Floor | None = None
+
+
 IntentCommand = Prepare | Commit | Abort | Release | Heartbeat | Clear | Settle | Forget
 DomainCommand = Reserve | EvictDomain
-Command = IntentCommand | DomainCommand | Current | Look
+MoveCommand = Mark | Fill
+Command = IntentCommand | DomainCommand | MoveCommand | Current | Look
 
 # --- answers ----------------------------------------------------------------------------------
 
@@ -245,9 +271,9 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Ok:
-    """Done as asked: aborted, released, cleared, forgotten or evicted."""
+    """Done as asked: aborted, released, cleared, forgotten, evicted, marked or filled."""
 
-    what: Literal["aborted", "released", "cleared", "forgotten", "evicted"]
+    what: Literal["aborted", "released", "cleared", "forgotten", "evicted", "marked", "filled"]
     # Set where freeing met another attempt that may have run: the intent is unknown, not free.
     still_unknown: bool = False
 

@@ -257,8 +257,29 @@ class Floor:
     remembered: tuple[Remembered, ...] = ()
 
 
+Phase = Literal["open", "draining", "sealed", "closed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Whether a ledger is open, and if not: `other` is where it moves to or is filled from.
+
+    `move` names one move from one ledger to another; both carry it. `other` is a URL without
+    secrets.
+    """
+
+    phase: Phase = "open"
+    other: str = ""
+    move: str = ""
+
+
+OPEN = Marker()
+"""The marker of a ledger that was never moved."""
+
+
 __all__ = [
     "NOTHING",
+    "OPEN",
     "RETENTION_MS",
     "Absent",
     "Cause",
@@ -274,8 +295,10 @@ __all__ = [
     "IntentRecord",
     "LeaseExpiry",
     "Liveness",
+    "Marker",
     "Now",
     "OpenReservation",
+    "Phase",
     "PreparedEffect",
     "ReadSetEntry",
     "Remembered",

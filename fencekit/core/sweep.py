@@ -6,7 +6,21 @@ from dataclasses import replace
 
 from fencekit.core.prepare import ended_of
 from fencekit.core.situation import expired
-from fencekit.core.state import RETENTION_MS, Absent, Done, InFlight, IntentRecord, Now, Unknown
+from fencekit.core.state import (
+    RETENTION_MS,
+    Absent,
+    Done,
+    InFlight,
+    IntentRecord,
+    Marker,
+    Now,
+    Unknown,
+)
+
+
+def may_sweep(marker: Marker) -> bool:
+    """Whether anything may be swept: what is being copied stays as it is until it is compared."""
+    return marker.phase in ("open", "draining")
 
 
 def sweep(record: IntentRecord, now: Now) -> IntentRecord | None:

@@ -16,7 +16,16 @@ from typing import Any, Protocol, TypeGuard
 from fencekit.core.draft import Event
 from fencekit.core.errors import FenceError, LedgerError
 from fencekit.core.messages import Answer, Command
-from fencekit.core.state import DomainHead, Holder, IntentKey, IntentRecord, Liveness, Now
+from fencekit.core.state import (
+    DomainHead,
+    Floor,
+    Holder,
+    IntentKey,
+    IntentRecord,
+    Liveness,
+    Marker,
+    Now,
+)
 
 Outcome = Answer | BaseException
 """What a callback gets: an answer, or the `LedgerError` that kept it from being given."""
@@ -99,6 +108,18 @@ class Ledger(Protocol):
 
     def domains(self) -> Iterator[tuple[str, DomainHead]]:
         """Every domain that is remembered."""
+        ...
+
+    def records(self) -> Iterator[tuple[IntentKey, IntentRecord]]:
+        """Every record as it is stored, also of absent intents whose ended tickets are kept."""
+        ...
+
+    def floor(self) -> Floor:
+        """Where absent domains start."""
+        ...
+
+    def marker(self) -> Marker:
+        """Whether this ledger is open, or moved, as it stands now."""
         ...
 
     def audit(self, after: int = 0) -> Iterator[tuple[int, Event]]:

@@ -8,7 +8,7 @@ included. Whatever does not read back as it was written raises `LedgerDamaged`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, assert_never
+from typing import Any, TypeVar, assert_never, get_args
 
 import orjson
 
@@ -30,7 +30,9 @@ from fencekit.core.state import (
     InFlight,
     IntentKey,
     IntentRecord,
+    Marker,
     OpenReservation,
+    Phase,
     PreparedEffect,
     Remembered,
     Sealed,
@@ -94,6 +96,16 @@ def encode_floor(floor: Floor) -> bytes:
 def decode_floor(text: bytes | str | list[Json]) -> Floor:
     """Read what `encode_floor` wrote."""
     return _read(text, _floor_of)
+
+
+def encode_marker(marker: Marker) -> bytes:
+    """Return the marker of a ledger as JSON text."""
+    return orjson.dumps([VERSION, marker.phase, marker.other, marker.move])
+
+
+def decode_marker(text: bytes | str | list[Json]) -> Marker:
+    """Read what `encode_marker` wrote."""
+    return _read(text, _marker_of)
 
 
 def encode_answer(answer: Answer) -> Json:
@@ -360,3 +372,10 @@ def _domain_of(value: Json) -> DomainHead:
 def _floor_of(value: Json) -> Floor:
     _, seq, clock, remembered = value
     return Floor(seq, _clock_of(clock), tuple(map(_remembered_of, remembered)))
+
+
+def _marker_of(value: Json) -> Marker:
+    _, phase, other, move = value
+    if phase not in get_args(Phase):
+        raise ValueError(f"no ledger is {phase!r}")
+    return Marker(phase, other, move)

@@ -22,20 +22,25 @@ from fencekit.core.errors import LedgerError, LedgerUnavailable
 from fencekit.core.messages import Answer, Command
 from fencekit.core.situation import as_of
 from fencekit.core.state import (
+    OPEN,
     Absent,
     DomainHead,
+    Floor,
     Holder,
     IntentKey,
+    IntentRecord,
     Liveness,
+    Marker,
     Now,
 )
-from fencekit.core.sweep import sweep
+from fencekit.core.sweep import may_sweep, sweep
 from fencekit.ledger import codec
 from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown, add_counters
 from fencekit.ledger.batch import GroupCommit
 from fencekit.ledger.due import due_of
 from fencekit.ledger.groups import (
     FLOOR_KEY,
+    MARKER_KEY,
     Group,
     Groups,
     Stored,
@@ -168,7 +173,7 @@ class ConditionalLedger:
         return sorted(i for index in failed for i in writing[index].members)
 
     def _read(self, commands: list[Command]) -> tuple[View, dict[bytes, int], Now]:
-        keys: dict[bytes, None] = {}
+        keys: dict[bytes, None] = {MARKER_KEY: None}
         for command in commands:
             touched = touches(command)
             keys.update((intent_key(k), None) for k in touched.intents)
@@ -206,10 +211,29 @@ class ConditionalLedger:
         """Yield every intent that is not absent, as it stands now."""
         _, ms = self._store.read(())
         now = Now(ms, ms)
+        for key, record in self.records():
+            seen = as_of(record, now, Liveness.CANNOT_TELL)
+            if not isinstance(seen.state, Absent):
+                yield Shown(key, seen, Liveness.CANNOT_TELL)
+
+    def records(self) -> Iterator[tuple[IntentKey, IntentRecord]]:
+        """Yield every record."""
         for key, value in self._scan(b"i"):
-            record = as_of(codec.decode_intent(value), now, Liveness.CANNOT_TELL)
-            if not isinstance(record.state, Absent):
-                yield Shown(key_of_intent(key), record, Liveness.CANNOT_TELL)
+            yield key_of_intent(key), codec.decode_intent(value)
+
+    def floor(self) -> Floor:
+        """Return where absent domains start."""
+        value = self._value(FLOOR_KEY)
+        return Floor() if value is None else codec.decode_floor(value)
+
+    def marker(self) -> Marker:
+        """Return whether this ledger is open."""
+        value = self._value(MARKER_KEY)
+        return OPEN if value is None else codec.decode_marker(value)
+
+    def _value(self, key: bytes) -> bytes | None:
+        stored, _ = self._store.read([key])
+        return stored.get(key, Stored(0, None)).value
 
     def domains(self) -> Iterator[tuple[str, DomainHead]]:
         """Yield every domain."""
@@ -234,16 +258,18 @@ class ConditionalLedger:
 
     def peek(self, key: IntentKey) -> int:
         """Return the revision of an intent's record."""
-        stored, _ = self._store.read([intent_key(key)])
-        value = stored.get(intent_key(key), Stored(0, None)).value
+        value = self._value(intent_key(key))
         return 0 if value is None else codec.decode_intent(value).revision
 
     def sweep(self) -> int:
         """Delete what has expired, in small groups that block nobody for long."""
         changed = 0
         while True:
-            _, ms = self._store.read(())
+            stored, ms = self._store.read([MARKER_KEY])
             now = Now(ms, ms)
+            marker = stored.get(MARKER_KEY, Stored(0, None))
+            if marker.value is not None and not may_sweep(codec.decode_marker(marker.value)):
+                return changed
             groups = []
             for key, found in self._store.due(ms, 200):
                 if found.value is None:
@@ -252,7 +278,8 @@ class ConditionalLedger:
                 left = sweep(record, now)
                 value = None if left is None else codec.encode_intent(left)
                 due = 0 if left is None else due_of(left)
-                groups.append(Group({key: found.version}, {key: value}, {key: due}))
+                expected = {key: found.version, MARKER_KEY: marker.version}
+                groups.append(Group(expected, {key: value}, {key: due}))
             if not groups:
                 return changed
             failed = self._store.compare_and_write(groups)

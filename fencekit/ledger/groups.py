@@ -13,11 +13,15 @@ from typing import Any
 import orjson
 
 from fencekit.core.draft import FLOOR, Decision, NotLoaded, View
-from fencekit.core.state import Floor, IntentKey, IntentRecord
+from fencekit.core.state import OPEN, Floor, IntentKey, IntentRecord
 from fencekit.ledger import codec
 from fencekit.ledger.due import due_of
 
 FLOOR_KEY = b"f"
+MARKER_KEY = b"m"
+
+# Read by everybody and written by hardly anybody: compared, not shared, until a batch writes them.
+_COMPARED = frozenset({FLOOR_KEY, MARKER_KEY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,9 @@ class Watched(View):
             _Noted(view.domains, self.keys, domain_key),
             view.floor,
             view.liveness,
+            view.marker,
         )
+        self.keys.add(MARKER_KEY)
         if view.floor is not None:
             self.keys.add(FLOOR_KEY)
 
@@ -78,8 +84,11 @@ class Groups:
         self, index: int, keys: set[bytes], decision: Decision, versions: dict[bytes, int]
     ) -> None:
         """Add one decision, joining the groups that it ties together."""
-        # The floor is read by everybody and written by evictions only; it is compared, not shared.
-        shared = keys if decision.writes.floor is not None else keys - {FLOOR_KEY}
+        writes = {FLOOR_KEY} if decision.writes.floor is not None else set()
+        if decision.writes.marker is not None:
+            writes.add(MARKER_KEY)
+        # What this batch has written, the decisions after it have read: they stand or fall with it.
+        shared = {k for k in keys if k not in _COMPARED or k in writes or k in self._of}
         group = Group()
         for joined in {id(g): g for k in shared if (g := self._of.get(k)) is not None}.values():
             group.expected |= joined.expected
@@ -99,9 +108,11 @@ class Groups:
             group.values[domain_key(domain)] = None if head is None else codec.encode_domain(head)
         if decision.writes.floor is not None:
             group.values[FLOOR_KEY] = codec.encode_floor(decision.writes.floor)
+        if decision.writes.marker is not None:
+            group.values[MARKER_KEY] = codec.encode_marker(decision.writes.marker)
         group.audit += [orjson.dumps(line) for line in decision.audit]
         for key in group.expected.keys() | shared:
-            if key != FLOOR_KEY or decision.writes.floor is not None:
+            if key not in _COMPARED or key in group.values:
                 self._of[key] = group
         self._groups.append(group)
 
@@ -143,5 +154,7 @@ def put(view: View, key: bytes, value: bytes | None) -> None:
         view.intents[key_of_intent(key)] = record
     elif kind == b"d":
         view.domains[key[1:].decode()] = None if value is None else codec.decode_domain(value)
+    elif key == MARKER_KEY:
+        view.marker = OPEN if value is None else codec.decode_marker(value)
     else:
         view.floor = Floor() if value is None else codec.decode_floor(value)

@@ -18,7 +18,7 @@ import orjson
 
 from fencekit.core.draft import Event, Writes
 from fencekit.core.errors import LedgerDamaged
-from fencekit.core.state import DomainHead, Floor, IntentKey, IntentRecord
+from fencekit.core.state import OPEN, DomainHead, Floor, IntentKey, IntentRecord, Marker
 from fencekit.ledger import codec
 
 VERSION = 1
@@ -43,6 +43,7 @@ class Journal:
     intents: dict[IntentKey, IntentRecord] = field(default_factory=dict)
     domains: dict[str, DomainHead] = field(default_factory=dict)
     floor: Floor = field(default_factory=Floor)
+    marker: Marker = OPEN
     number: int = 0
     last_sum: int = 0
     end: int = 0
@@ -68,6 +69,8 @@ class Journal:
                 self.domains[name] = codec.decode_domain(value)
         if "floor" in line.fields:
             self.floor = codec.decode_floor(line.fields["floor"])
+        if "marker" in line.fields:
+            self.marker = codec.decode_marker(line.fields["marker"])
         self.audit_number = line.fields.get("audit_number", self.audit_number)
         self.audit_number += len(line.fields.get("audit", ()))
         self.number, self.end = line.number, line.end
@@ -113,6 +116,8 @@ class Writer:
             parts.append(b',"domains":[%b]' % b",".join(rows))
         if writes.floor is not None:
             parts.append(b',"floor":%b' % codec.encode_floor(writes.floor))
+        if writes.marker is not None:
+            parts.append(b',"marker":%b' % codec.encode_marker(writes.marker))
         if audit_number is not None:
             parts.append(b',"audit_number":%d' % audit_number)
         if audit:

@@ -31,11 +31,14 @@ from fencekit.core.situation import as_of
 from fencekit.core.state import (
     Absent,
     DomainHead,
+    Floor,
     Holder,
     IntentKey,
+    IntentRecord,
+    Marker,
     Now,
 )
-from fencekit.core.sweep import sweep
+from fencekit.core.sweep import may_sweep, sweep
 from fencekit.ledger import crash, journal, lock_descriptors
 from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown, add_counters
 from fencekit.ledger.batch import GroupCommit
@@ -51,7 +54,14 @@ from fencekit.ledger.jsonl_file import (
     translated,
     write_all,
 )
-from fencekit.ledger.jsonl_view import JournalView, chunks, events, liveness_of, unknown_of
+from fencekit.ledger.jsonl_view import (
+    JournalView,
+    chunks,
+    doubt_what_was_touched,
+    events,
+    liveness_of,
+    take_over,
+)
 from fencekit.ledger.location import Location, locate, make_private
 from fencekit.ledger.sealing import check_record
 
@@ -117,12 +127,7 @@ class JsonlLedger:
 
     def _recover(self) -> None:
         """After a failed sync: what was touched since the last good one is unknown."""
-        now = self._clocks.now()
-        for key, before in self._journal.touched.items():
-            record = self._journal.intents.get(key)
-            unknown = unknown_of(record, before, now)
-            if unknown is not None:
-                self._journal.intents[key] = unknown
+        doubt_what_was_touched(self._journal, self._clocks.now())
         self._rewrite()
 
     # --- asking ------------------------------------------------------------------------------
@@ -169,7 +174,7 @@ class JsonlLedger:
                 except BaseException:
                     self._writer.number, self._writer.last_sum = before
                     raise
-                self._keep(view)
+                take_over(self._journal, view)
                 self._journal.audit_number += noted
             return answers
 
@@ -218,31 +223,25 @@ class JsonlLedger:
         self._synced = self._end
         crash.point("synced")
 
-    def _keep(self, view: JournalView) -> None:
-        """Take over in memory what is on disk now."""
-        for key in view.intents:
-            record = view.intents[key]
-            if record is None:
-                self._journal.intents.pop(key, None)
-            else:
-                self._journal.intents[key] = record
-        for name in view.domains:
-            head = view.domains[name]
-            if head is None:
-                self._journal.domains.pop(name, None)
-            else:
-                self._journal.domains[name] = head
-        if view.floor is not None:
-            self._journal.floor = view.floor
-
     # --- reading -----------------------------------------------------------------------------
+
+    def records(self) -> Iterator[tuple[IntentKey, IntentRecord]]:
+        """Yield every record."""
+        with self._lock:
+            return iter(list(self._journal.intents.items()))
+
+    def floor(self) -> Floor:
+        """Return where absent domains start."""
+        return self._journal.floor
+
+    def marker(self) -> Marker:
+        """Return whether this ledger is open."""
+        return self._journal.marker
 
     def intents(self) -> Iterator[Shown]:
         """Yield every intent that is not absent, as it stands now."""
         now = self.now()
-        with self._lock:
-            records = list(self._journal.intents.items())
-        for key, record in records:
+        for key, record in self.records():
             alive = liveness_of(record, self._process)
             seen = as_of(record, now, alive)
             if not isinstance(seen.state, Absent):
@@ -293,6 +292,8 @@ class JsonlLedger:
         now, changed = self.now(), 0
         with self._lock, translated(self._path):
             self._refuse_if_unusable()
+            if not may_sweep(self._journal.marker):
+                return 0
             for key, record in list(self._journal.intents.items()):
                 left = sweep(record, now)
                 changed += left is not record

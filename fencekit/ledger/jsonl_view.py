@@ -34,7 +34,8 @@ class JournalView(View):
 
     def __init__(self, held: journal.Journal, process: str) -> None:
         intents = _Over(held.intents)
-        super().__init__(intents, _Over(held.domains), held.floor, _Holders(intents, process))
+        holders = _Holders(intents, process)
+        super().__init__(intents, _Over(held.domains), held.floor, holders, held.marker)
 
 
 class _Over(dict[K, V | None]):
@@ -72,7 +73,15 @@ def liveness_of(record: IntentRecord | None, process: str) -> Liveness:
     return Liveness.ALIVE if state.holder.process == process else Liveness.DEAD
 
 
-def unknown_of(
+def doubt_what_was_touched(held: journal.Journal, now: Now) -> None:
+    """Make unknown whatever was written since the last sync that is known to have held."""
+    for key, before in held.touched.items():
+        unknown = _unknown_of(held.intents.get(key), before, now)
+        if unknown is not None:
+            held.intents[key] = unknown
+
+
+def _unknown_of(
     record: IntentRecord | None, before: IntentRecord | None, now: Now
 ) -> IntentRecord | None:
     """Return a record as unknown, by the last attempt that it names; None where it names none."""
@@ -93,9 +102,28 @@ def unknown_of(
     return None
 
 
+def take_over(held: journal.Journal, view: JournalView) -> None:
+    """Take over in memory what a batch decided and is on disk now."""
+    for key in view.intents:
+        record = view.intents[key]
+        if record is None:
+            held.intents.pop(key, None)
+        else:
+            held.intents[key] = record
+    for name in view.domains:
+        head = view.domains[name]
+        if head is None:
+            held.domains.pop(name, None)
+        else:
+            held.domains[name] = head
+    if view.floor is not None:
+        held.floor = view.floor
+    held.marker = view.marker
+
+
 def chunks(held: journal.Journal) -> Iterator[Writes]:
     """Everything that is live, in lines of a bounded size; at least one."""
-    yield Writes(domains=dict(held.domains), floor=held.floor)
+    yield Writes(domains=dict(held.domains), floor=held.floor, marker=held.marker)
     items = list(held.intents.items())
     for start in range(0, len(items), COMPACT_RECORDS):
         yield Writes(intents=dict(items[start : start + COMPACT_RECORDS]))

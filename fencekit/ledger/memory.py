@@ -19,9 +19,10 @@ from fencekit.core.state import (
     IntentKey,
     IntentRecord,
     Liveness,
+    Marker,
     Now,
 )
-from fencekit.core.sweep import sweep
+from fencekit.core.sweep import may_sweep, sweep
 from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown
 from fencekit.ledger.batch import GroupCommit
 from fencekit.ledger.clocks import Clocks
@@ -102,16 +103,27 @@ class MemoryLedger:
             if head is None:
                 del self._domains[domain]
 
+    def records(self) -> Iterator[tuple[IntentKey, IntentRecord]]:
+        """Yield every record."""
+        with self._lock:
+            held = list(self._intents.items())
+        return ((key, record) for key, record in held if record is not None)
+
+    def floor(self) -> Floor:
+        """Return where absent domains start."""
+        return self._view.floor or Floor()
+
+    def marker(self) -> Marker:
+        """Return whether this ledger is open."""
+        return self._view.marker
+
     def intents(self) -> Iterator[Shown]:
         """Yield every intent that is not absent, as it stands now."""
         now = self.now()
-        with self._lock:
-            records = list(self._intents.items())
-        for key, record in records:
-            if record is not None:
-                seen = as_of(record, now, Liveness.ALIVE)
-                if not isinstance(seen.state, Absent):
-                    yield Shown(key, seen, Liveness.ALIVE)
+        for key, record in self.records():
+            seen = as_of(record, now, Liveness.ALIVE)
+            if not isinstance(seen.state, Absent):
+                yield Shown(key, seen, Liveness.ALIVE)
 
     def domains(self) -> Iterator[tuple[str, DomainHead]]:
         """Yield every domain."""
@@ -129,6 +141,8 @@ class MemoryLedger:
         """Delete what has expired."""
         now, changed = self.now(), 0
         with self._lock:
+            if not may_sweep(self._view.marker):
+                return 0
             for key, record in list(self._intents.items()):
                 if record is None:
                     continue

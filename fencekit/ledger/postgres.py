@@ -35,8 +35,8 @@ MIGRATE_SECONDS = 30.0
 """The same while the schema is made: other processes may be making it first."""
 
 _WRITE = (
-    "SELECT {}.compare_and_write(%s::int[], %s::bytea[], %s::bigint[], %s::int[], %s::bytea[], "
-    "%s::bigint[], %s::bytea[], %s::int[], %s::text[])"
+    "SELECT {}.compare_and_write(%s::int[], %s::bytea[], %s::bigint[], %s::boolean[], %s::int[], "
+    "%s::bytea[], %s::bigint[], %s::bytea[], %s::int[], %s::text[])"
 )
 
 
@@ -207,7 +207,11 @@ class PostgresStore:
 
 
 def _parameters(groups: Sequence[Group]) -> list[list[Any]]:
-    expected = [(i, key, v) for i, g in enumerate(groups) for key, v in g.expected.items()]
+    expected = [
+        (i, key, version, key in g.values)
+        for i, g in enumerate(groups)
+        for key, version in g.expected.items()
+    ]
     written = [
         (i, key, g.due.get(key, 0), value)
         for i, g in enumerate(groups)
@@ -218,6 +222,7 @@ def _parameters(groups: Sequence[Group]) -> list[list[Any]]:
         [e[0] for e in expected],
         [e[1] for e in expected],
         [e[2] for e in expected],
+        [e[3] for e in expected],
         [w[0] for w in written],
         [w[1] for w in written],
         [w[2] for w in written],

@@ -9,7 +9,7 @@ import psycopg
 
 from fencekit.core.errors import InvalidRequest, LedgerUnavailable
 
-VERSION = 1
+VERSION = 2
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
 _TABLES = """
@@ -24,13 +24,18 @@ CREATE INDEX IF NOT EXISTS records_due ON {s}.records (due) WHERE due > 0;
 CREATE TABLE IF NOT EXISTS {s}.audit (n bigserial PRIMARY KEY, line text NOT NULL);
 CREATE TABLE IF NOT EXISTS {s}.counters (process text PRIMARY KEY, counts text NOT NULL);
 CREATE TABLE IF NOT EXISTS {s}.meta (name text PRIMARY KEY, value text NOT NULL);
-INSERT INTO {s}.meta VALUES ('schema', '{v}') ON CONFLICT DO NOTHING;
+INSERT INTO {s}.meta VALUES ('schema', '{v}')
+  ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 -- Lock, compare versions, and write the groups that still hold; returns those that do not. It is a
 -- function so that no transaction waits for a client, and because its plans are kept by the server
 -- where a pooler forbids prepared statements. A volatile function takes a new snapshot for each of
--- its statements, so what it compares was read after the locks were granted.
+-- its statements, so what it compares was read after the locks were granted. A key that is only
+-- compared is locked in shared mode: its writers wait, its other readers do not.
+DROP FUNCTION IF EXISTS {s}.compare_and_write(
+  int[], bytea[], bigint[], int[], bytea[], bigint[], bytea[], int[], text[]
+);
 CREATE OR REPLACE FUNCTION {s}.compare_and_write(
-  e_group int[], e_key bytea[], e_version bigint[],
+  e_group int[], e_key bytea[], e_version bigint[], e_written boolean[],
   w_group int[], w_key bytea[], w_due bigint[], w_value bytea[],
   a_group int[], a_line text[]
 ) RETURNS int[] LANGUAGE plpgsql AS $fn$
@@ -38,12 +43,17 @@ DECLARE
   failed int[] := '{{}}';
   have bigint;
   lock bigint;
+  alone boolean;
 BEGIN
   PERFORM set_config('lock_timeout', '5000', true), set_config('synchronous_commit', 'on', true);
-  FOR lock IN SELECT DISTINCT hashtextextended(encode(k, 'hex'), 0) AS l
-    FROM unnest(e_key) AS k ORDER BY l
+  FOR lock, alone IN SELECT hashtextextended(encode(k, 'hex'), 0) AS l, bool_or(w)
+    FROM unnest(e_key, e_written) AS e (k, w) GROUP BY l ORDER BY l
   LOOP
-    PERFORM pg_advisory_xact_lock(lock);
+    IF alone THEN
+      PERFORM pg_advisory_xact_lock(lock);
+    ELSE
+      PERFORM pg_advisory_xact_lock_shared(lock);
+    END IF;
   END LOOP;
   FOR i IN 1 .. cardinality(e_key) LOOP
     SELECT version INTO have FROM {s}.records WHERE key = e_key[i];
@@ -89,13 +99,17 @@ def statements(schema: str) -> str:
 
 
 def migrate(db: psycopg.Connection[Any], schema: str) -> None:
-    """Make or check the schema in one transaction; ten processes may do this at once."""
+    """Make or check the schema in one transaction; ten processes may do this at once.
+
+    Every statement may be run again, so an older schema is brought up to date by the same ones.
+    """
     found = _version(db, schema)
-    if found is None:
+    if found is None or found < VERSION:
         with db.transaction():
             # One at a time: CREATE … IF NOT EXISTS of two sessions can still collide.
             db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 1))", (schema,))
-            if _version(db, schema) is None:
+            found = _version(db, schema)
+            if found is None or found < VERSION:
                 db.execute(statements(schema))
         found = _version(db, schema)
     if found != VERSION:

@@ -21,21 +21,23 @@ import orjson
 
 from fencekit.core.decide import decide
 from fencekit.core.draft import Event, NotLoaded, View, Writes
-from fencekit.core.errors import LedgerDamaged, LedgerError, LedgerUnavailable
+from fencekit.core.errors import LedgerDamaged, LedgerError
 from fencekit.core.messages import Answer, Command
 from fencekit.core.situation import as_of
 from fencekit.core.state import (
     Absent,
     DomainHead,
+    Floor,
     Holder,
     InFlight,
     IntentKey,
     IntentRecord,
     Liveness,
+    Marker,
     Now,
     Unknown,
 )
-from fencekit.core.sweep import sweep
+from fencekit.core.sweep import may_sweep, sweep
 from fencekit.ledger import codec, crash
 from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown, add_counters
 from fencekit.ledger.batch import GroupCommit
@@ -43,7 +45,14 @@ from fencekit.ledger.clocks import Clocks
 from fencekit.ledger.holders import HolderLocks
 from fencekit.ledger.location import Location, locate, make_private
 from fencekit.ledger.sealing import check_record
-from fencekit.ledger.sqlite_file import BUSY_SECONDS, connect, key_of, translated
+from fencekit.ledger.sqlite_file import (
+    BUSY_SECONDS,
+    check_place,
+    connect,
+    identities,
+    key_of,
+    translated,
+)
 from fencekit.ledger.sqlite_tables import ReadingView, Tables, checked_intent, transaction
 
 SWEEP_ROWS = 500
@@ -83,7 +92,7 @@ class SqliteLedger:
             begun.commit()
         # The first write has made all three files; whoever takes one away splits the ledger in two.
         with translated(self._path):
-            self._inodes = self._present()
+            self._inodes = identities(self._path)
 
     def _register(self) -> None:
         """Take the holder's lock, tidy up after the dead, agree on the clock."""
@@ -159,7 +168,7 @@ class SqliteLedger:
 
     def _run(self, commands: Sequence[Command]) -> list[Outcome]:
         with translated(self._path):
-            self._check_place()
+            check_place(self._path, self._inodes)
             with transaction(self._db) as begun:
                 crash.point("begun")
                 view = ReadingView(self._tables, self._locks)
@@ -183,6 +192,7 @@ class SqliteLedger:
                         writes.intents.update(decision.writes.intents)
                         writes.domains.update(decision.writes.domains)
                         writes.floor = decision.writes.floor or writes.floor
+                        writes.marker = decision.writes.marker or writes.marker
                         audit.extend(decision.audit)
                 crash.point("decided")
                 if writes:
@@ -200,48 +210,28 @@ class SqliteLedger:
                 # Intents and domains load themselves; only the floor is asked for.
                 view.floor = self._tables.floor()
 
-    def _present(self) -> list[tuple[int, int]]:
-        """Return the identities of the database, its log and its shared index."""
-        infos = [os.stat(f"{self._path}{suffix}") for suffix in ("", "-wal", "-shm")]
-        return [(info.st_dev, info.st_ino) for info in infos]
-
-    def _check_place(self) -> None:
-        """Refuse to go on with a file that somebody removed or replaced under us."""
-        try:
-            present = self._present()
-        except OSError as gone:
-            raise LedgerUnavailable(
-                f"the ledger {gone.filename} is gone: put it back and restart, or start a new one "
-                "only if no effect can be outstanding"
-            ) from None
-        if present != self._inodes:
-            raise LedgerUnavailable(
-                f"the ledger {self._path} was replaced by another file: restart to use that one"
-            )
-
     # --- reading -----------------------------------------------------------------------------
 
     def intents(self) -> Iterator[Shown]:
         """Yield every intent that is not absent: the open ones first."""
         now = self.now()
+        for key, record in self.records():
+            alive = self._shown_liveness(record)
+            seen = as_of(record, now, alive)
+            if not isinstance(seen.state, Absent):
+                yield Shown(key, seen, alive)
+
+    def records(self) -> Iterator[tuple[IntentKey, IntentRecord]]:
+        """Yield every record: those without an outcome first."""
         after = (-1, -1)
         while True:
             with self._reading() as db:
-                rows = db.execute(
-                    "SELECT due, rowid, key, record, sum FROM intents WHERE (due, rowid) > (?, ?) "
-                    "ORDER BY due, rowid LIMIT 500",
-                    after,
-                ).fetchall()
+                after, rows = Tables(db).page(after)
             if not rows:
                 return
-            after = (rows[-1][0], rows[-1][1])
-            for _, _, text, record, checksum in rows:
+            for text, record, checksum in rows:
                 key = key_of(text)
-                found = checked_intent(key, record, checksum)
-                alive = self._shown_liveness(found)
-                seen = as_of(found, now, alive)
-                if not isinstance(seen.state, Absent):
-                    yield Shown(key, seen, alive)
+                yield key, checked_intent(key, record, checksum)
 
     def _shown_liveness(self, record: IntentRecord) -> Liveness:
         state = record.state
@@ -255,6 +245,16 @@ class SqliteLedger:
         with self._reading() as db:
             heads = Tables(db).domains()
         yield from heads
+
+    def floor(self) -> Floor:
+        """Return where absent domains start."""
+        with self._reading() as db:
+            return Tables(db).floor()
+
+    def marker(self) -> Marker:
+        """Return whether this ledger is open."""
+        with self._reading() as db:
+            return Tables(db).marker()
 
     def audit(self, after: int = 0) -> Iterator[tuple[int, Event]]:
         """Yield the audit lines after number `after`."""
@@ -290,6 +290,8 @@ class SqliteLedger:
             return 0
         while True:
             with self._reading() as db, transaction(db) as begun:
+                if not may_sweep(Tables(db).marker()):
+                    break
                 rows = db.execute(
                     "SELECT key, record, sum FROM intents WHERE due > 0 AND due <= ? LIMIT ?",
                     (now.wall_ms, SWEEP_ROWS),

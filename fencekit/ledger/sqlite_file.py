@@ -95,6 +95,27 @@ def key_of(text: bytes) -> IntentKey:
     return IntentKey(principal, intent)
 
 
+def identities(path: Path) -> list[tuple[int, int]]:
+    """Return the identities of the database, its log and its shared index."""
+    infos = [os.stat(f"{path}{suffix}") for suffix in ("", "-wal", "-shm")]
+    return [(info.st_dev, info.st_ino) for info in infos]
+
+
+def check_place(path: Path, opened: list[tuple[int, int]]) -> None:
+    """Refuse to go on with a file that somebody removed or replaced under us."""
+    try:
+        present = identities(path)
+    except OSError as gone:
+        raise LedgerUnavailable(
+            f"the ledger {gone.filename} is gone: put it back and restart, or start a new one "
+            "only if no effect can be outstanding"
+        ) from None
+    if present != opened:
+        raise LedgerUnavailable(
+            f"the ledger {path} was replaced by another file: restart to use that one"
+        )
+
+
 @contextlib.contextmanager
 def translated(path: Path) -> Iterator[None]:
     """Turn every failure of storage into one that says what happened, where, and what to do."""

@@ -12,12 +12,14 @@ import orjson
 from fencekit.core.draft import Event, View, Writes
 from fencekit.core.errors import LedgerDamaged
 from fencekit.core.state import (
+    OPEN,
     DomainHead,
     Floor,
     InFlight,
     IntentKey,
     IntentRecord,
     Liveness,
+    Marker,
     Unknown,
 )
 from fencekit.ledger import codec
@@ -48,6 +50,18 @@ class Tables:
         if cached is not None and cached[0] == row[0]:
             return cached[1]
         return checked_intent(key, row[0], row[1])
+
+    def page(
+        self, after: tuple[int, int]
+    ) -> tuple[tuple[int, int], list[tuple[bytes, bytes, int]]]:
+        """Return the next stored records (key, text, checksum), and where to go on after them."""
+        rows = self._db.execute(
+            "SELECT due, rowid, key, record, sum FROM intents WHERE (due, rowid) > (?, ?) "
+            "ORDER BY due, rowid LIMIT 500",
+            after,
+        ).fetchall()
+        place = (rows[-1][0], rows[-1][1]) if rows else after
+        return place, [row[2:] for row in rows]
 
     def domain(self, name: str) -> DomainHead | None:
         """Return the head of a domain, checked, or None."""
@@ -93,6 +107,11 @@ class Tables:
         self._db.execute("DELETE FROM counters WHERE process = ?", (process,))
         self.save_counters("", add_counters((kept.get("", {}), kept.get(process, {}))))
 
+    def marker(self) -> Marker:
+        """Return whether this ledger is open."""
+        row = self._db.execute("SELECT value FROM meta WHERE name = 'marker'").fetchone()
+        return OPEN if row is None else codec.decode_marker(row[0])
+
     def write(self, writes: Writes, audit: list[Event]) -> None:
         """Write what a batch decided."""
         for key, record in writes.intents.items():
@@ -109,6 +128,9 @@ class Tables:
         if writes.floor is not None:
             floor = codec.encode_floor(writes.floor).decode()
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('floor', ?)", (floor,))
+        if writes.marker is not None:
+            marker = codec.encode_marker(writes.marker).decode()
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('marker', ?)", (marker,))
         lines = [(orjson.dumps(line).decode(),) for line in audit]
         self._db.executemany("INSERT INTO audit (line) VALUES (?)", lines)
 
@@ -135,7 +157,8 @@ class ReadingView(View):
 
     def __init__(self, tables: Tables, locks: HolderLocks) -> None:
         intents = _Intents(tables)
-        super().__init__(intents, _Domains(tables), None, _Holders(locks, intents))
+        holders = _Holders(locks, intents)
+        super().__init__(intents, _Domains(tables), None, holders, tables.marker())
 
 
 class _Intents(dict[IntentKey, IntentRecord | None]):
