@@ -271,7 +271,8 @@ def class_(low: Lowering, node: Node, marks: list[Expr] | None = None) -> Stmt:
         if child.type != "keyword_argument":
             made.bases.append(low.expr(child))
     inner = Lowering(low.source, low.language, low.path, None, made, low.exports, low.classes)
-    for stmt in inner.block(node.child_by_field_name("body")):
+    body = node.child_by_field_name("body")
+    for stmt in inner.statements(body) if body is not None else ():
         if isinstance(stmt, Define) and isinstance(stmt.item, Function):
             stmt.item.owner = made
             stmt.item.parent = low.function
