@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fencekit.scan import words
+from fencekit.scan.beside import handler_beside
 from fencekit.scan.facts import Call, Function, Module
 from fencekit.scan.registrar import Registrar, from_sdk
 from fencekit.scan.scopes import scope_of
@@ -12,6 +13,13 @@ from fencekit.scan.values import Ext, Func, Value
 CONSTRUCT = frozenset(
     {"NewTool", "NewToolWithRawSchema", "Tool", "new_tool", "create_tool", "NewServerTool"}
 )
+
+# What is done to a tool that somebody else made.
+USES = frozenset({
+    "call", "execute", "run", "use", "invoke", "get", "find", "list", "remove", "delete", "enable",
+    "disable", "is", "has", "handle", "on", "select", "load", "fetch", "test", "validate", "parse",
+    "render", "show", "log", "track", "mock", "with", "update", "unregister", "dispatch", "check",
+})  # fmt: skip
 
 
 class Constructed(Registrar):
@@ -49,6 +57,7 @@ class Constructed(Registrar):
             str(told[0].value), env.file, call.line, name_place=(told[0].file, told[0].line)
         )
         read_options(self.ev, call, env, tool)
+        tool.handler = tool.handler or handler_beside(self.ev, call, holder, env)
         tool.language, tool.sdk, tool.style = module.language, self._sdk_near(env), "constructor"
         self.tools.append(tool)
 
@@ -88,8 +97,9 @@ def _makes_an_answer(value: Ext) -> bool:
 
 
 def _constructor_name(name: str) -> bool:
+    """Tell whether a function's name says that it makes a tool rather than uses one."""
     parts = words.split(name)
-    return (
-        parts[0] in ("new", "create", "make", "define", "build", "tool", "register")
-        and "tool" in parts
-    )
+    if "tool" not in parts:
+        return False
+    makes = parts[0] in ("new", "create", "make", "define", "build", "tool", "register")
+    return makes or (parts[-1] == "tool" and parts[0] not in USES)

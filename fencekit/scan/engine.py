@@ -18,6 +18,7 @@ from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import FileFacts, Module
 from fencekit.scan.languages import language_for
 from fencekit.scan.link import Walker
+from fencekit.scan.packages import packages_of
 from fencekit.scan.parse import ParseTimeoutError, index_file, lower_module, parse
 from fencekit.scan.project import Project
 from fencekit.scan.tools import Finder
@@ -122,7 +123,7 @@ def scan(path: Path, options: Options | None = None) -> dict[str, Any]:
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 8000))  # `MAX_NESTED` evaluations fit
     tree = walk(path, options.include)
     sources = index(tree, options)
-    project = Project(sources.facts, loader(tree.root))
+    project = Project(sources.facts, loader(tree.root), packages_of(tree.root, sources.facts))
     ev = Evaluator(project)
     finder = Finder(ev)
     walks: Walks = {}

@@ -24,9 +24,19 @@ class Project:
     `load` turns a path into a lowered module, or None where it cannot be read or parsed.
     """
 
-    def __init__(self, facts: dict[str, FileFacts], load: Callable[[str], Module | None]) -> None:
-        """Index the facts of all files by the names they define and call."""
+    def __init__(
+        self,
+        facts: dict[str, FileFacts],
+        load: Callable[[str], Module | None],
+        packages: dict[str, str] | None = None,
+    ) -> None:
+        """Index the facts of all files by the names they define and call.
+
+        `packages` says in which folder a package of this repository lies, by the name it is
+        imported by.
+        """
         self.facts = facts
+        self._packages = packages or {}
         self._load = load
         self._modules: dict[str, Module | None] = {}
         self.functions: dict[str, list[str]] = defaultdict(list)
@@ -116,6 +126,11 @@ class Project:
         if module.startswith("."):
             base = posixpath.normpath(posixpath.join(posixpath.dirname(importer), module))
             return self._javascript_at(base)
+        for folder, rest in self._own_package(module):
+            for start in (folder, posixpath.join(folder, "src"), posixpath.join(folder, "lib")):
+                found = self._javascript_at(posixpath.join(start, rest) if rest else start)
+                if found:
+                    return found
         if module.startswith(("@/", "~/", "#", "src/", "$lib/")):
             tail = module.lstrip("@~#$/").removeprefix("src/")
             stem = posixpath.basename(tail).rsplit(".", 1)[0]
@@ -128,6 +143,12 @@ class Project:
             ]
         return []
 
+    def _own_package(self, module: str) -> Iterator[tuple[str, str]]:
+        """Yield the folder of a package of ours and what is imported of it, longest name first."""
+        for name in sorted(self._packages, key=len, reverse=True):
+            if module == name or module.startswith(name if name.endswith("/") else name + "/"):
+                yield self._packages[name], module.removeprefix(name).strip("/")
+
     def _javascript_at(self, base: str) -> list[str]:
         stem, dot, suffix = base.rpartition(".")
         tries = [base]
@@ -139,6 +160,9 @@ class Project:
         return found[:1]
 
     def _folder(self, module: str) -> list[str]:
+        for folder, rest in self._own_package(module):
+            own = posixpath.join(folder, rest) if rest else folder
+            return [p for p in self.folders.get(own, ()) if p.endswith(".go")]
         parts = module.split("/")
         for start in range(len(parts)):
             tail = "/".join(parts[start:])

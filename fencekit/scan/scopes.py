@@ -156,13 +156,16 @@ def _change(scope: Scope, target: Member | Index, binding: Binding) -> None:
         scope.changes.setdefault(obj.id, []).append(change)
 
 
-def _expression(function: Function, scope: Scope, expr: Expr) -> None:
+def _expression(function: Function, scope: Scope, expr: Expr, name: str = "") -> None:
+    scope.roots.append((expr, name))
     for here in walk_expr(expr):
         if isinstance(here, Lambda):
             _nest(function, scope, here.function)
         elif isinstance(here, Call):
             scope.calls.append(here)
             _call_change(scope, here)
+        elif isinstance(here, Dict) and here.type_name is not None:
+            scope.typed.append(here)
         elif isinstance(here, Each):
             _bind(scope, here.target, Binding("loop", here.line, here.iterable))
 
@@ -235,7 +238,8 @@ def _statement(function: Function, scope: Scope, stmt: Stmt) -> None:
         case Do():
             _expression(function, scope, stmt.value)
         case Assign():
-            _expression(function, scope, stmt.value)
+            name = stmt.target.id if isinstance(stmt.target, Name) else ""
+            _expression(function, scope, stmt.value, name)
             _expression(function, scope, stmt.target)
             binding = Binding("value", stmt.line, stmt.value, type_text=stmt.type_text)
             _bind(scope, stmt.target, binding)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fencekit.scan.constructed import CONSTRUCT, Constructed
 from fencekit.scan.decorated import MARKS, Decorated
+from fencekit.scan.described import Described
 from fencekit.scan.facts import Call
 from fencekit.scan.listed import LISTERS, Listed
 from fencekit.scan.registered import REGISTER, Registered
@@ -17,7 +18,7 @@ from fencekit.scan.toolspec import Tool, name_of
 from fencekit.scan.values import Env, Ext, Inst
 
 
-class Finder(Decorated, Registered, Listed, Constructed):
+class Finder(Decorated, Registered, Listed, Described, Constructed):
     """Collects the tools of one project."""
 
     def find(self) -> list[Tool]:
@@ -48,6 +49,7 @@ class Finder(Decorated, Registered, Listed, Constructed):
                 self._calls(module, registers)
             if lists:
                 self._lists(module)
+        self._described()
         self._constructed()
         self._mount()
         return self._unique()

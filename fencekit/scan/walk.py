@@ -113,11 +113,13 @@ def _directories(
             continue
         for entry in entries:
             path = _join(relative, entry.name)
-            if entry.is_symlink():
-                if entry.is_dir():
-                    tree.skipped.append(Skipped(path, "symbolic link to a directory"))
-                continue
-            if not entry.is_dir(follow_symlinks=False):
+            try:
+                folder = entry.is_dir()
+            except OSError:  # a link to itself
+                folder = False
+            if entry.is_symlink() and folder:
+                tree.skipped.append(Skipped(path, "symbolic link to a directory"))
+            if entry.is_symlink() or not folder:
                 continue
             reason = _directory_reason(entry, path, ignore)
             if reason and not _brings_back(wanted, path):
