@@ -15,7 +15,8 @@ from typing import Any
 
 MAX_BYTES = 200_000
 _GO_MODULE = re.compile(r"^module\s+\"?([^\s\"]+)", re.MULTILINE)
-_COMMENT = re.compile(r"^\s*//.*$|/\*.*?\*/", re.MULTILINE | re.DOTALL)
+# A string, which stays as it is (`"@app/*"` begins no comment), or a comment.
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = re.compile(r",(\s*[}\]])")
 
 
@@ -70,7 +71,7 @@ def _text(path: Path) -> str:
 def _json(path: Path) -> dict[str, Any]:
     """Read an object; comments and last commas, which TypeScript allows, are taken out."""
     text = _text(path)
-    for tidy in (text, _LAST_COMMA.sub(r"\1", _COMMENT.sub("", text))):
+    for tidy in (text, _LAST_COMMA.sub(r"\1", _COMMENT.sub(r"\1", text))):
         try:
             value = json.loads(tidy)
         except (ValueError, RecursionError):
