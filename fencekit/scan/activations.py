@@ -30,7 +30,9 @@ class Activations(Parts):
                 named[arg.name] = found
             else:
                 positional.append(found)
-        return self.enter(func, positional, named, env)
+        made = self.enter(func, positional, named, env)
+        made.entered_at = (env.file, call.line)
+        return made
 
     def enter(
         self,

@@ -69,7 +69,9 @@ def _binding_source(ev: Parts, name: str, env: Env, seen: frozenset[str]) -> lis
 
 
 def _reclose(env: Env, closure: Env) -> Env:
-    return Env(env.function, env.args, closure, env.self_value, env.picks, env.depth)
+    made = Env(env.function, env.args, closure, env.self_value, env.picks, env.depth)
+    made.entered_at = env.entered_at
+    return made
 
 
 def _entered(ev: Parts, env: Env) -> list[Env] | None:

@@ -97,6 +97,10 @@ def method(ev: Parts, obj: Value, name: str, call: Call, env: Env) -> list[Value
             return [obj] if ev.method_of(obj.cls, name) is None else None
         case Input():
             return _input_method(ev, obj, name, call, env)
+        case ClassRef() if name == "__subclasses__":
+            below = [c for c in ev.project.subclasses(obj.cls.name) if obj.cls in ev.mro(c)]
+            refs: list[Value] = [ClassRef(c, file=env.file, line=c.line) for c in below]
+            return [Seq(refs, file=env.file, line=call.line)]
         case _:
             return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fencekit.scan import contexts
 from fencekit.scan.facts import Call, Function, Lambda, Member, Module, Name
+from fencekit.scan.places import home_of_name
 from fencekit.scan.registrar import Registrar
 from fencekit.scan.scopes import scope_of
 from fencekit.scan.toolspec import (
@@ -100,12 +101,8 @@ class Registered(Registrar):
                     and isinstance(value.value, str)
                 ):
                     if isinstance(value, Const) and not value.holes and plausible(str(value.value)):
-                        made = Tool(
-                            str(value.value),
-                            env.file,
-                            call.line,
-                            name_place=(value.file, value.line),
-                        )
+                        home = home_of_name(self.ev, arg.value, env) or (env.file, call.line)
+                        made = Tool(str(value.value), *home, name_place=(value.file, value.line))
                         made.handler = tool.handler if tool else None
                         tool = made
                 elif (

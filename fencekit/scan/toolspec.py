@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from fencekit.scan import words
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import Call, Class, Expr, Function, Lit, Member, Name
+from fencekit.scan.places import NAME_KEYS, home_of_record
 from fencekit.scan.values import (
     ClassRef,
     Const,
@@ -36,7 +37,6 @@ HINTS = {
     "openworldhint": "openWorldHint",
     "title": "title",
 }
-NAME_KEYS = ("name", "Name", "method", "toolName", "tool_name")
 SCHEMA_KEYS = (
     "inputSchema", "input_schema", "InputSchema", "parameters", "schema", "paramsSchema",
     "RawInputSchema",
@@ -110,7 +110,8 @@ def from_record(ev: Evaluator, record: Record) -> Tool | None:  # noqa: C901
             name = None
     if name is None:
         return None
-    tool = Tool(str(name.value), record.file, record.line, name_place=(name.file, name.line))
+    home = home_of_record(ev, record)
+    tool = Tool(str(name.value), *home, name_place=(name.file, name.line))
     for key in TEXT_KEYS:
         told_text = text_of(ev, ev.entry(record, key))
         if told_text is not None and not tool.description:

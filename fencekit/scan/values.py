@@ -153,11 +153,14 @@ class Env:
     picks: dict[int, Value] = field(default_factory=dict)
     depth: int = 0
     memo: dict[int, list[Value]] = field(default_factory=dict)
+    entered_at: tuple[str, int] | None = None  # the call that led here, where one is known
 
     def pick(self, key: Expr | None, value: Value) -> Env:
         """Return this activation with one loop (by its iterable) at one element."""
         picks = {**self.picks, id(key): value}
-        return Env(self.function, self.args, self.closure, self.self_value, picks, self.depth)
+        made = Env(self.function, self.args, self.closure, self.self_value, picks, self.depth)
+        made.entered_at = self.entered_at
+        return made
 
     @property
     def file(self) -> str:

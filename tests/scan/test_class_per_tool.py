@@ -100,3 +100,140 @@ def test_a_name_given_to_the_base_constructor_is_the_tools(repo):
     assert tools["append_note"]["candidate"]
     assert tools["append_note"]["writes"][0]["chain"][-2]["symbol"] == "AppendNote.run"
     assert not tools["find_note"]["candidate"]
+
+
+LISTED = """
+    from mcp.server import Server
+    from mcp.types import Tool
+
+    app = Server("notes")
+    {registry}
+
+    @app.list_tools()
+    async def list_tools():
+        return [
+            Tool(name=t.{name}, description=t.description, inputSchema=t.schema) for t in TOOLS
+        ]
+
+    @app.call_tool()
+    async def call_tool(name: str, arguments: dict):
+        for tool in TOOLS:
+            if tool.{name} == name:
+                return await tool.execute(arguments)
+        raise ValueError(name)
+    """
+ATTRIBUTES = """
+    from abc import ABC, abstractmethod
+    import httpx
+
+    class BaseTool(ABC):
+        name: str
+        description: str = ""
+        schema = {"type": "object"}
+
+        @abstractmethod
+        async def execute(self, args): ...
+
+    class SendNote(BaseTool):
+        name = "send_note"
+        description = "Send a note."
+
+        async def execute(self, args):
+            return httpx.post("http://localhost/send", json=args)
+
+    class ReadNote(BaseTool):
+        name = "read_note"
+
+        async def execute(self, args):
+            return httpx.get("http://localhost/notes")
+    """
+METHODS = (
+    ATTRIBUTES.replace('name = "send_note"', 'def get_name(self):\n            return "send_note"')
+    .replace('name = "read_note"', 'def get_name(self):\n            return "read_note"')
+    .replace("        name: str\n", "        @abstractmethod\n        def get_name(self): ...\n\n")
+)
+
+
+@pytest.mark.parametrize(
+    ("registry", "name", "classes"),
+    [
+        ("from tools import *\nTOOLS = [SendNote(), ReadNote()]", "name", ATTRIBUTES),
+        ("from tools import BaseTool\nTOOLS = [c() for c in BaseTool.__subclasses__()]", "name",
+         ATTRIBUTES),
+        ("import tools\nTOOLS = [tools.SendNote(), tools.ReadNote()]", "get_name()", METHODS),
+    ],
+    ids=["class attributes", "loop over the subclasses", "methods that give the name"],
+)  # fmt: skip
+def test_a_class_says_its_name_in_every_way(repo, registry, name, classes):
+    server = textwrap.dedent(LISTED).replace("{registry}", registry).replace("{name}", name)
+
+    tools = repo({"server.py": server, "tools.py": classes})
+
+    assert sorted(tools) == ["read_note", "send_note"]
+    assert {t["file"] for t in tools.values()} == {"tools.py"}
+    assert tools["send_note"]["candidate"]
+    assert not tools["read_note"]["candidate"]
+
+
+TYPESCRIPT = """
+    import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+    import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk";
+    import axios from "axios";
+
+    abstract class BaseTool {
+      abstract readonly name: string;
+      abstract run(args: any): Promise<any>;
+      describe() {
+        return { name: this.name, description: "", inputSchema: { type: "object" } };
+      }
+    }
+
+    class SendNote extends BaseTool {
+      readonly name = "send_note";
+      async run(args: any) {
+        return axios.post("/notes/send", args);
+      }
+    }
+
+    class ReadNote extends BaseTool {
+      readonly name = "read_note";
+      async run(args: any) {
+        return axios.get("/notes");
+      }
+    }
+
+    class Registry {
+      private tools = new Map<string, BaseTool>();
+      constructor() {
+        [new SendNote(), new ReadNote()].forEach((t) => this.register(t));
+      }
+      register(tool: BaseTool) {
+        this.tools.set(tool.name, tool);
+      }
+      all() {
+        return Array.from(this.tools.values());
+      }
+      get(name: string) {
+        return this.tools.get(name);
+      }
+    }
+
+    const registry = new Registry();
+    const server = new Server({ name: "notes", version: "1" }, { capabilities: { tools: {} } });
+    server.setRequestHandler(ListToolsRequestSchema, async () => ({
+      tools: registry.all().map((t) => t.describe()),
+    }));
+    server.setRequestHandler(CallToolRequestSchema, async (request) => {
+      const tool = registry.get(request.params.name);
+      return tool!.run(request.params.arguments);
+    });
+    """
+
+
+def test_a_typescript_registry_of_instances_is_followed(repo):
+    tools = repo({"src/index.ts": TYPESCRIPT})
+
+    assert sorted(tools) == ["read_note", "send_note"]
+    assert tools["send_note"]["candidate"]
+    assert not tools["read_note"]["candidate"]
+    assert tools["send_note"]["line"] == 14
