@@ -73,7 +73,17 @@ def opened(open_it: Callable[[], T]) -> T:
 
 @contextmanager
 def told(fence: Fence) -> Iterator[None]:
-    """Close the fence at the end; a refusal exits 2 and an unusable ledger 3, each in one line."""
+    """Close the fence at the end; failures are told as `in_one_line` does."""
+    with in_one_line():
+        try:
+            yield
+        finally:
+            fence.close()
+
+
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """Tell a failure in one line: a refusal exits 2 and an unusable ledger 3."""
     from fencekit.report.escape import terminal
 
     try:
@@ -84,5 +94,3 @@ def told(fence: Fence) -> Iterator[None]:
     except FenceError as problem:
         click.echo(f"fencekit: {terminal(problem, limit=400)}", err=True)
         sys.exit(2)
-    finally:
-        fence.close()

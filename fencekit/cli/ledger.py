@@ -14,6 +14,7 @@ from fencekit.cli import ledger_view
 from fencekit.cli.fencing import ledger_option, opened, told
 from fencekit.cli.ledger_scope import is_within, scope_of, whole, wrapped_argument
 from fencekit.core.errors import LedgerError
+from fencekit.core.moving import told as standing_of
 from fencekit.core.stats import FenceStats
 from fencekit.fence import Fence
 from fencekit.ledger.base import Shown
@@ -149,10 +150,12 @@ def stats(ledger: str | None, as_json: bool) -> None:
     with _fence(ledger) as fence:
         described = fence.ledger.describe()
         total = FenceStats.from_counters(fence.ledger.counters())
+        standing = standing_of(fence.ledger.marker())
         if as_json:
             _print_json(
                 {
                     "kind": described.kind,
+                    "standing": standing,
                     "where": described.where,
                     "durability": described.durability,
                     **described.details,
@@ -162,6 +165,7 @@ def stats(ledger: str | None, as_json: bool) -> None:
             return
         click.echo(f"ledger      {terminal(described.where, limit=400)} ({described.kind})")
         click.echo(f"durability  {described.durability}")
+        click.echo(f"standing    {terminal(standing, limit=400)}")
         for name, value in described.details.items():
             click.echo(f"{name.replace('_', ' '):<11} {value}")
         click.echo(total.line().replace("since boot", "all processes"))
@@ -246,10 +250,11 @@ def confirm_clock(ledger: str | None) -> None:
 
 
 def _register_operators() -> None:
+    from fencekit.cli.ledger_copy import copy, migrate
     from fencekit.cli.ledger_operators import OPERATORS
     from fencekit.cli.ledger_report import report
 
-    for one in (*OPERATORS, report):
+    for one in (*OPERATORS, report, copy, migrate):
         command.add_command(one)
 
 

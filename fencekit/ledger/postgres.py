@@ -16,7 +16,7 @@ import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import errors as pg_errors
@@ -26,7 +26,8 @@ from fencekit.ledger.base import Description
 from fencekit.ledger.conditional import ConditionalLedger
 from fencekit.ledger.groups import Group, Stored
 from fencekit.ledger.password import read_password
-from fencekit.ledger.postgres_schema import check_name, migrate
+from fencekit.ledger.postgres_schema import DEFAULT, check_name, migrate
+from fencekit.ledger.server_url import joined, parameters, without_secrets
 
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 5.0
@@ -77,11 +78,15 @@ class PostgresStore:
         self._limit = limit
         self._lock = threading.Lock()
         self._db: BoundedConnection | None = None
-        with self._translated():
-            db = self._connection()
-            db.limit = MIGRATE_SECONDS
-            migrate(db, self._schema)
-            db.limit = limit
+        try:
+            with self._translated():
+                db = self._connection()
+                db.limit = MIGRATE_SECONDS
+                migrate(db, self._schema)
+                db.limit = limit
+        except BaseException:
+            self.close()
+            raise
 
     def _connection(self) -> BoundedConnection:
         if self._db is None or self._db.closed:
@@ -237,8 +242,7 @@ def _place(conninfo: str) -> str:
     parts = urlsplit(conninfo)
     user = f"{parts.username}@" if parts.username else ""
     port = f":{parts.port}" if parts.port else ""
-    query = dict(parse_qsl(parts.query))
-    host = parts.hostname or query.get("host", "the local socket")
+    host = parts.hostname or parameters(parts).get("host", "the local socket")
     return f"{user}{host}{port}{parts.path}"
 
 
@@ -267,9 +271,9 @@ def _in_words(place: str, problem: psycopg.Error) -> LedgerError:
 def open_url(url: str) -> ConditionalLedger:
     """Open the ledger of a `postgresql://` URL; `?schema=NAME` chooses the schema."""
     parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    schema = query.pop("schema", "fencekit")
+    query = parameters(parts)
+    schema = query.pop("schema", DEFAULT)
     password = read_password(query.pop("password_file", None))
-    conninfo = urlunsplit(parts._replace(query=urlencode(query)))
+    conninfo = joined(parts, query)
     store = PostgresStore(conninfo, schema, password)
-    return ConditionalLedger(f"postgresql://{_place(conninfo)}", store, secrets.token_hex(16))
+    return ConditionalLedger(without_secrets(url), store, secrets.token_hex(16))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any
-
-import psycopg
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from fencekit.core.errors import InvalidRequest, LedgerUnavailable
+from fencekit.ledger.server_url import joined, parameters
+
+if TYPE_CHECKING:
+    import psycopg
 
 VERSION = 2
+DEFAULT = "fencekit"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
 _TABLES = """
@@ -82,6 +86,17 @@ $fn$;
 """
 
 
+def schema_of(url: str) -> str:
+    """Return the schema that the URL of a ledger names, else the default one."""
+    return parameters(urlsplit(url)).get("schema", DEFAULT)
+
+
+def with_schema(url: str, schema: str) -> str:
+    """Return the URL of the same ledger in another schema."""
+    parts = urlsplit(url)
+    return joined(parts, {**parameters(parts), "schema": schema})
+
+
 def check_name(schema: str) -> str:
     """Refuse a schema name that would need quoting."""
     if not _NAME.match(schema):
@@ -95,6 +110,16 @@ def statements(schema: str) -> str:
     """Return the statements that make the schema, for those who run migrations by hand."""
     return f"CREATE SCHEMA IF NOT EXISTS {check_name(schema)};" + _TABLES.format(
         s=schema, v=VERSION
+    )
+
+
+def rights(schema: str, role: str = "ROLE") -> str:
+    """Return what a role that may create nothing needs, as comments to fill in."""
+    return (
+        f"-- For a role that only fences, and creates nothing:\n"
+        f"--   GRANT USAGE ON SCHEMA {schema} TO {role};\n"
+        f"--   GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};\n"
+        f"--   GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role};"
     )
 
 

@@ -13,7 +13,7 @@ import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -25,6 +25,7 @@ from fencekit.ledger.base import Description
 from fencekit.ledger.conditional import ConditionalLedger
 from fencekit.ledger.groups import Group, Stored
 from fencekit.ledger.password import read_password
+from fencekit.ledger.server_url import joined, parameters, without_secrets
 
 # Policies that never drop a key without an expiry; ours have none.
 _KEEPING = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
@@ -295,7 +296,7 @@ def open_url(url: str) -> ConditionalLedger:
     answered), `?password_file=PATH`.
     """
     parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    query = parameters(parts)
     namespace = query.pop("namespace", "fencekit")
     durability = query.pop("durability", "strong")
     wait = query.pop("wait", "0")
@@ -305,6 +306,6 @@ def open_url(url: str) -> ConditionalLedger:
     password = read_password(query.pop("password_file", None))
     if password is not None:
         netloc = f"{parts.username or ''}:{password}@{netloc.rpartition('@')[2]}"
-    plain = urlunsplit(parts._replace(query=urlencode(query), netloc=netloc))
+    plain = joined(parts._replace(netloc=netloc), query)
     store = RedisStore(plain, namespace, weak=durability == "weak", wait=int(wait))
-    return ConditionalLedger(f"{parts.scheme}://{_place(plain)}", store, secrets.token_hex(16))
+    return ConditionalLedger(without_secrets(url), store, secrets.token_hex(16))
