@@ -64,6 +64,8 @@ class Evaluator(Names, Instances, Members, Activations):
         self._callers: dict[int, list[tuple[Call, Env]]] = {}
         self._module_changes: dict[int, dict[str, list[tuple[Mutation, Env]]]] = {}
         self._param_depth = 0
+        self._exporting: set[tuple[str, str]] = set()
+        self._reading: set[tuple[int, str]] = set()
         self._contexts: dict[tuple[int, int], tuple[Env, list[Env]]] = {}
         self._nested = 0
 

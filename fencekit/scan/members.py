@@ -98,6 +98,16 @@ class Members(Parts):
 
     def entry(self, record: Record, name: str) -> list[Value]:
         """Return the values a record may hold under a key."""
+        reading = (id(record), name)
+        if reading in self._reading:  # records that spread each other
+            return [Unknown(name, file=record.file, line=record.line)]
+        self._reading.add(reading)
+        try:
+            return self._entry(record, name)
+        finally:
+            self._reading.discard(reading)
+
+    def _entry(self, record: Record, name: str) -> list[Value]:
         out: list[Value] = []
         if record.expr is not None and record.env is not None:
             for entry in record.expr.entries:  # without evaluating the other values

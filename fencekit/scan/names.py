@@ -238,7 +238,14 @@ class Names(Parts):
         local = module.exports.get(name, name)
         bindings = scope.names.get(local)
         if bindings:
-            return self._bound(local, bindings, self.top_env(module))
+            key = (module.path, local)
+            if key in self._exporting:  # modules that import a name from each other
+                return []
+            self._exporting.add(key)
+            try:
+                return self._bound(local, bindings, self.top_env(module))
+            finally:
+                self._exporting.discard(key)
         seen = seen | {module.path}
         for binding in scope.names.get("*", ()):
             if isinstance(binding.item, Import):

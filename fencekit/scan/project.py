@@ -113,6 +113,7 @@ class Project:
             return self._python_at(posixpath.join(base, tail) if tail else base)
         found = self._python_at(tail)
         near = self._python_at(posixpath.join(posixpath.dirname(importer), tail))
+        near = [p for p in near if p != importer]  # `import mcp` in a file mcp.py is the SDK
         if near or found:
             return near or found
         stem = tail.rsplit("/", 1)[-1]

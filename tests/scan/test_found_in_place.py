@@ -184,3 +184,18 @@ def test_packages_and_aliases_are_read_with_the_comments_that_typescript_allows(
 def test_a_link_to_itself_ends_no_scan(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     assert scan(write(tmp_path, {"a.py": "x = 1\n"}))["tools"] == []
+
+
+def test_modules_and_records_that_hold_each_other_end_no_scan(tmp_path):
+    files = {
+        "pkg/__init__.py": "from pkg.one import thing\n",
+        "pkg/one.py": "from pkg import thing\nfrom mcp.server.fastmcp import FastMCP\n"
+        "mcp = FastMCP('x')\n\n@mcp.tool()\ndef a() -> str:\n    return thing.get('k')\n",
+        "mcp.py": "from mcp import FastMCP\nserver = FastMCP('y')\n",
+        "index.ts": "import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';\n"
+        "let one: any = { ...two };\nlet two: any = { ...one };\n"
+        "const server = new McpServer({ name: 'x' });\n"
+        "server.tool(one.name, async () => one.text);\n"
+        "server.tool('b', async () => two.text);\n",
+    }
+    assert sorted(tools(write(tmp_path, files))) == ["a", "b"]
