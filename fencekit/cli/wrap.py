@@ -197,7 +197,7 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
     gate = Gate(settings)
     busy.append(lambda: gate.busy)
     proxy = StdioProxy()
-    pump = Pump(gate, record, proxy.host.outbox.put)
+    pump = Pump(gate, record, proxy.host.outbox.put, proxy.host.outbox.flush)
     try:
         return proxy.run(pump, lambda ended: connect(pump, ended))
     except WireError as problem:

@@ -22,6 +22,7 @@ from typing import IO, Literal
 from fencekit.wire.errors import NeverLeft, TimedOut, Unanswered
 
 STDERR_TAIL = 16_384
+READ_AT_ONCE = 65_536
 _POSIX = os.name == "posix"
 
 
@@ -156,11 +157,17 @@ class Child:
         With `max_line` (bytes) a longer line is cut there and the rest comes as another line, so
         that a hostile child cannot fill the memory.
         """
+        for together in self.gathered(max_line=max_line):
+            yield from together
+
+    def gathered(self, *, max_line: int | None = None) -> Iterator[list[bytes]]:
+        """Yield the same lines in lists: those together that came together."""
         with contextlib.suppress(OSError, ValueError):
-            reader = os.fdopen(os.dup(self._stdout.fileno()), "rb", buffering=65_536)
-            with reader:
-                while line := reader.readline(-1 if max_line is None else max_line):
-                    yield line.rstrip(b"\r\n")
+            fd = os.dup(self._stdout.fileno())
+            try:
+                yield from gathered(fd, max_line)
+            finally:
+                os.close(fd)
 
     def end_input(self) -> None:
         """Close the child's stdin: a well-behaved server takes that as the end."""
@@ -205,3 +212,43 @@ class Child:
                 os.killpg(self.process.pid, sign)
             elif self.process.poll() is None:
                 self.process.send_signal(sign)
+
+
+def gathered(fd: int, max_line: int | None = None) -> Iterator[list[bytes]]:
+    """Yield the lines that can be read together, without their line ends, until the end.
+
+    With `max_line` (bytes) a longer line is cut there and the rest comes as another line. What
+    cannot be read any more counts as the end.
+    """
+    begun, size = [], 0  # the pieces of a line that has not ended yet
+    while chunk := _read(fd):
+        *ended, rest = chunk.split(b"\n")
+        lines: list[bytes] = []
+        for piece in ended:
+            begun.append(piece)
+            lines += _cut(b"".join(begun), max_line)
+            begun, size = [], 0
+        begun.append(rest)
+        size += len(rest)
+        if max_line is not None and size > max_line:
+            *whole, rest = _cut(b"".join(begun), max_line)
+            lines += whole
+            begun, size = [rest], len(rest)
+        if lines:
+            yield lines
+    if size:
+        yield _cut(b"".join(begun), max_line)
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, READ_AT_ONCE)
+    except OSError:
+        return b""
+
+
+def _cut(line: bytes, max_line: int | None) -> list[bytes]:
+    line = line.rstrip(b"\r")
+    if max_line is None or len(line) <= max_line:
+        return [line]
+    return [line[at : at + max_line] for at in range(0, len(line), max_line)]

@@ -1,7 +1,7 @@
 """Writing frames in their order without ever making the writer of the ledger wait.
 
-A frame that surely fits into the pipe is written at once by whoever brings it; the rest goes
-through a thread that starts with the first of them.
+Frames that surely fit into the pipe together are written at once, in one piece, by whoever flushes;
+the rest goes through a thread that starts with the first of them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import select
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from fencekit.wire.errors import NeverLeft
 from fencekit.wrap.actions import Call
@@ -17,21 +18,36 @@ from fencekit.wrap.actions import Call
 FITS = select.PIPE_BUF if hasattr(select, "PIPE_BUF") else 512
 """Bytes that a pipe takes whole once it reports that it is ready (POSIX: PIPE_BUF)."""
 
-Item = tuple[bytes, "Call | None"]
-Report = Callable[["Call | None", "Exception | None"], None]
+Report = Callable[["list[Call]", "Exception | None"], None]
+
+
+@dataclass(slots=True)
+class _Piece:
+    """Frames that are written as one, and the calls among them."""
+
+    frames: list[bytes] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, raw: bytes, call: Call | None) -> None:
+        self.frames.append(raw)
+        self.size += len(raw) + 1
+        if call is not None:
+            self.calls.append(call)
 
 
 class Outbox:
     """Frames on their way to one file descriptor.
 
-    `write` hands over one frame and may block; `report` is told of each frame that belongs to a
-    call, and of every failure. The caller holds one lock around `put`.
+    `write` hands over one line and may block; `report` is told of the calls that were written
+    together, and of every failure. The caller holds one lock around `put` and `flush`.
     """
 
     def __init__(self, fd: int, write: Callable[[bytes], None], report: Report) -> None:
         self._write = write
         self._report = report
-        self._queue: deque[Item] = deque()
+        self._kept: list[_Piece] = []
+        self._queue: deque[_Piece] = deque()
         self._ready = threading.Condition()
         self._busy = False
         self._closed = False
@@ -40,20 +56,33 @@ class Outbox:
         self._room.register(fd, select.POLLOUT)
 
     def put(self, raw: bytes, call: Call | None = None) -> None:
-        """Write a frame, now or as soon as those before it are written."""
+        """Keep a frame until `flush`."""
+        kept = self._kept
+        if not kept or kept[-1].size + len(raw) >= FITS:
+            kept.append(_Piece())
+        kept[-1].add(raw, call)
+
+    def flush(self) -> None:
+        """Write what was put, now or as soon as what came before is written."""
+        kept, self._kept = self._kept, []
+        for piece in kept:
+            self._pass_on(piece)
+
+    def _pass_on(self, piece: _Piece) -> None:
         with self._ready:
-            if self._closed:
-                if call is not None:
-                    self._report(call, NeverLeft("it has ended"))
-                return
-            direct = not self._busy and len(raw) < FITS and self._has_room()
-            if not direct:
-                self._queue.append((raw, call))
-                self._busy = True
-                self._start()
-                self._ready.notify()
-                return
-        self._hand_over(raw, call)
+            if not self._closed:
+                direct = not self._busy and piece.size <= FITS and self._has_room()
+                if not direct:
+                    self._queue.append(piece)
+                    self._busy = True
+                    self._start()
+                    self._ready.notify()
+                    return
+            closed = self._closed
+        if closed:
+            self._report(piece.calls, NeverLeft("it has ended"))
+        else:
+            self._hand_over(piece)
 
     def _has_room(self) -> bool:
         return any(event & select.POLLOUT for _, event in self._room.poll(0))
@@ -63,14 +92,14 @@ class Outbox:
             self._thread = threading.Thread(target=self._run, name="fencekit-write", daemon=True)
             self._thread.start()
 
-    def _hand_over(self, raw: bytes, call: Call | None) -> None:
+    def _hand_over(self, piece: _Piece) -> None:
         problem: Exception | None = None
         try:
-            self._write(raw)
+            self._write(b"\n".join(piece.frames))
         except Exception as error:
             problem = error
-        if call is not None or problem is not None:
-            self._report(call, problem)
+        if piece.calls or problem is not None:
+            self._report(piece.calls, problem)
 
     def _run(self) -> None:
         while True:
@@ -82,14 +111,14 @@ class Outbox:
                         return
                     self._ready.wait()
                 self._busy = True
-                raw, call = self._queue.popleft()
-            self._hand_over(raw, call)
+                piece = self._queue.popleft()
+            self._hand_over(piece)
 
     def drop(self) -> list[Call]:
         """Forget what was not begun and take nothing more; returns the calls among it."""
         with self._ready:
             self._closed = True
-            calls = [call for _, call in self._queue if call is not None]
+            calls = [call for piece in self._queue for call in piece.calls]
             self._queue.clear()
             self._ready.notify_all()
         return calls

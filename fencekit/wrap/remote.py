@@ -39,6 +39,9 @@ class RemoteUpstream:
         """Queue a frame."""
         self._queue.put((frame, call))
 
+    def flush(self) -> None:
+        """Do nothing: each frame goes its own way."""
+
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
             frame, call = item

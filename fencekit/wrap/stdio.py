@@ -16,7 +16,7 @@ from typing import Protocol
 
 from fencekit.wire.errors import NeverLeft, WireError
 from fencekit.wire.frames import Frame
-from fencekit.wire.stdio import Child
+from fencekit.wire.stdio import Child, gathered
 from fencekit.wrap.actions import Action, Call, Moment
 from fencekit.wrap.outbox import Outbox
 from fencekit.wrap.pump import Pump, Upstream, say
@@ -60,21 +60,26 @@ class ChildUpstream:
                 self._begin()
         self._outbox.put(frame.raw, call)
 
-    def _written(self, call: Call | None, problem: Exception | None) -> None:
-        pump = self._pump
-        if call is None:
-            return
-        if problem is None:
-            pump.turn(lambda at: pump.gate.sent(call, at))
-        elif isinstance(problem, NeverLeft):
-            pump.turn(lambda at: pump.gate.unsent(call, str(problem), at))
-        else:
-            pump.turn(lambda at: pump.gate.broken(call, str(problem), at))
+    def flush(self) -> None:
+        """Write what was sent since the last time."""
+        self._outbox.flush()
+
+    def _written(self, calls: list[Call], problem: Exception | None) -> None:
+        gate = self._pump.gate
+
+        def told(call: Call, at: Moment) -> list[Action]:
+            if problem is None:
+                return gate.sent(call, at)
+            if isinstance(problem, NeverLeft):
+                return gate.unsent(call, str(problem), at)
+            return gate.broken(call, str(problem), at)
+
+        if calls:
+            self._pump.turn(lambda at: [do for call in calls for do in told(call, at)])
 
     def _read(self, child: Child, outbox: Outbox) -> None:
-        for line in child.lines(max_line=MAX_LINE):
-            if line.strip():
-                self._pump.from_server(line)
+        for lines in child.gathered(max_line=MAX_LINE):
+            self._pump.from_server(*(line for line in lines if line.strip()))
         with contextlib.suppress(Exception):
             child.process.wait(CHILD_GRACE)
         self._lost(child, outbox)
@@ -119,18 +124,18 @@ class StdioHost:
         os.close(nothing)
         # What is printed by mistake must not land between the frames.
         os.dup2(2, 1)
-        self.outbox = Outbox(self._out, self._write, lambda _call, _problem: None)
+        self.outbox = Outbox(self._out, self._write, lambda _calls, _problem: None)
 
     def _write(self, raw: bytes) -> None:
         data = memoryview(raw + b"\n")
         while data:
             data = data[os.write(self._out, data) :]
 
-    def read(self, take: Callable[[bytes], None], gone: Callable[[], None]) -> None:
-        """Hand on each line until the host closes its end."""
-        with contextlib.suppress(OSError), os.fdopen(self._in, "rb", buffering=65_536) as lines:
-            while line := lines.readline(MAX_LINE):
-                take(line.rstrip(b"\r\n"))
+    def read(self, take: Callable[..., None], gone: Callable[[], None]) -> None:
+        """Hand on the lines that come together until the host closes its end."""
+        for lines in gathered(self._in, MAX_LINE):
+            take(*lines)
+        os.close(self._in)
         gone()
 
 
