@@ -123,7 +123,11 @@ class Ledger(Protocol):
         ...
 
     def audit(self, after: int = 0) -> Iterator[tuple[int, Event]]:
-        """The audit lines after number `after`, each with its own number (1, 2, …)."""
+        """The audit lines after number `after`, each with its own number.
+
+        Numbers grow, and no line appears before one that was shown already; on PostgreSQL there may
+        be gaps.
+        """
         ...
 
     def sweep(self) -> int:

@@ -45,6 +45,7 @@ from fencekit.ledger.groups import (
     Groups,
     Stored,
     Watched,
+    Written,
     domain_key,
     intent_key,
     key_of,
@@ -64,8 +65,12 @@ class Store(Protocol):
         """Return what stands under each key, and the store's clock in milliseconds."""
         ...
 
-    def compare_and_write(self, groups: Sequence[Group]) -> set[int]:
-        """Write every group whose expectations hold; return the indices of those that do not."""
+    def compare_and_write(self, groups: Sequence[Group], now_ms: int = 0) -> Written:
+        """Write every group whose expectations hold, and say which do not.
+
+        `now_ms` is the clock by which was decided if `read` did not tell it: where the store's is
+        more than half a second off, all groups fail.
+        """
         ...
 
     def scan(self, prefix: bytes, after: bytes, limit: int) -> list[tuple[bytes, Stored]]:
@@ -169,7 +174,7 @@ class ConditionalLedger:
         writing = [group for group in groups.all() if group.values]
         if not writing:
             return []
-        failed = self._store.compare_and_write(writing)
+        failed = self._store.compare_and_write(writing).failed
         return sorted(i for index in failed for i in writing[index].members)
 
     def _read(self, commands: list[Command]) -> tuple[View, dict[bytes, int], Now]:
@@ -282,7 +287,7 @@ class ConditionalLedger:
                 groups.append(Group(expected, {key: value}, {key: due}))
             if not groups:
                 return changed
-            failed = self._store.compare_and_write(groups)
+            failed = self._store.compare_and_write(groups).failed
             changed += len(groups) - len(failed)
             if len(failed) == len(groups):
                 return changed

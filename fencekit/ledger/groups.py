@@ -6,7 +6,7 @@ whole or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,28 @@ class Group:
     due: dict[bytes, int] = field(default_factory=dict)
     audit: list[bytes] = field(default_factory=list)
     members: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of some groups: those that failed, the versions of what was written, the clock.
+
+    A version of 0 says that the key was deleted.
+    """
+
+    failed: set[int]
+    versions: dict[bytes, int]
+    ms: int
+
+
+def written(
+    groups: Sequence[Group], failed: Sequence[int], versions: Sequence[int], ms: int
+) -> Written:
+    """Read a store's answer, which gives one version for each value of each group in turn."""
+    fell = set(failed)
+    keys = ((i, key) for i, group in enumerate(groups) for key in group.values)
+    given = {key: n for (i, key), n in zip(keys, versions, strict=False) if i not in fell}
+    return Written(fell, given, ms)
 
 
 class Watched(View):

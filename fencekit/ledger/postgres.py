@@ -24,8 +24,9 @@ from psycopg import errors as pg_errors
 from fencekit.core.errors import LedgerError, LedgerFull, LedgerUnavailable
 from fencekit.ledger.base import Description
 from fencekit.ledger.conditional import ConditionalLedger
-from fencekit.ledger.groups import Group, Stored
+from fencekit.ledger.groups import Group, Stored, Written, written
 from fencekit.ledger.password import read_password
+from fencekit.ledger.postgres_arrays import Booleans, Byteas, Int4s, Int8s, Texts, register
 from fencekit.ledger.postgres_schema import DEFAULT, check_name, migrate
 from fencekit.ledger.server_url import joined, parameters, without_secrets
 
@@ -35,9 +36,10 @@ STATEMENT_SECONDS = 5.0
 MIGRATE_SECONDS = 30.0
 """The same while the schema is made: other processes may be making it first."""
 
+_READ = "SELECT key, version, value, ms FROM {}.read(%s)"
 _WRITE = (
-    "SELECT {}.compare_and_write(%s::int[], %s::bytea[], %s::bigint[], %s::boolean[], %s::int[], "
-    "%s::bytea[], %s::bigint[], %s::bytea[], %s::int[], %s::text[])"
+    "SELECT failed, versions, ms FROM {}.compare_and_write("
+    "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
 
 
@@ -74,7 +76,7 @@ class PostgresStore:
         self._conninfo = conninfo
         self._password = password
         self._schema = check_name(schema)
-        self._write = _WRITE.format(schema)
+        self._read, self._write = _READ.format(schema), _WRITE.format(schema)
         self._limit = limit
         self._lock = threading.Lock()
         self._db: BoundedConnection | None = None
@@ -99,29 +101,22 @@ class PostgresStore:
                 application_name="fencekit",
             )
             self._db.limit = self._limit
+            register(self._db)
         return self._db
 
     def read(self, keys: Sequence[bytes]) -> tuple[dict[bytes, Stored], int]:
         """Return what stands under each key, and the server's clock."""
-        with self._lock, self._translated():
-            rows = (
-                self._connection()
-                .execute(
-                    "SELECT r.key, r.version, r.value, t.ms FROM (SELECT "
-                    "(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) t "
-                    f"LEFT JOIN {self._schema}.records r ON r.key = ANY(%s)",
-                    (list(keys),),
-                )
-                .fetchall()
-            )
-        found = {bytes(k): Stored(v, bytes(value)) for k, v, value, _ in rows if k is not None}
-        return found, int(rows[0][3])
+        (_, _, _, ms), *rows = self._fetch(self._read, (Byteas(keys),))
+        return {key: Stored(version, value) for key, version, value, _ in rows}, ms
 
-    def compare_and_write(self, groups: Sequence[Group]) -> set[int]:
-        """Lock, compare, write; returns the groups whose expectations do not hold."""
+    def compare_and_write(self, groups: Sequence[Group], now_ms: int = 0) -> Written:
+        """Lock, compare, write; see `Store.compare_and_write`."""
+        ((failed, versions, ms),) = self._fetch(self._write, _parameters(groups, now_ms))
+        return written(groups, failed, versions, ms)
+
+    def _fetch(self, query: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
         with self._lock, self._translated():
-            row = self._connection().execute(self._write, _parameters(groups)).fetchone()
-        return set(row[0]) if row is not None else set()
+            return self._connection().execute(query, parameters, binary=True).fetchall()
 
     def scan(self, prefix: bytes, after: bytes, limit: int) -> list[tuple[bytes, Stored]]:
         """Return values in the order of their keys."""
@@ -141,19 +136,13 @@ class PostgresStore:
         )
 
     def _rows(self, query: str, parameters: tuple[Any, ...]) -> list[tuple[bytes, Stored]]:
-        with self._lock, self._translated():
-            rows = self._connection().execute(query.format(self._schema), parameters)
-            return [(bytes(k), Stored(v, bytes(value))) for k, v, value in rows.fetchall()]
+        rows = self._fetch(query.format(self._schema), parameters)
+        return [(key, Stored(version, value)) for key, version, value in rows]
 
     def audit(self, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """Return audit lines, numbered by their order."""
-        with self._lock, self._translated():
-            rows = self._connection().execute(
-                f"SELECT line FROM {self._schema}.audit ORDER BY n OFFSET %s LIMIT %s",
-                (after, limit),
-            )
-            lines = [row[0].encode() for row in rows.fetchall()]
-        return list(enumerate(lines, after + 1))
+        """Return audit lines with their numbers, which grow and may have gaps."""
+        query = f"SELECT n, line FROM {self._schema}.audit_after(%s, %s)"
+        return [(number, line.encode()) for number, line in self._fetch(query, (after, limit))]
 
     def counters(self) -> list[bytes]:
         """Return the counters that processes saved."""
@@ -211,29 +200,30 @@ class PostgresStore:
             raise _in_words(_place(self._conninfo), problem) from None
 
 
-def _parameters(groups: Sequence[Group]) -> list[list[Any]]:
+def _parameters(groups: Sequence[Group], now_ms: int) -> list[Any]:
     expected = [
         (i, key, version, key in g.values)
         for i, g in enumerate(groups)
         for key, version in g.expected.items()
     ]
-    written = [
+    put = [
         (i, key, g.due.get(key, 0), value)
         for i, g in enumerate(groups)
         for key, value in g.values.items()
     ]
-    audit = [(i, line.decode()) for i, g in enumerate(groups) for line in g.audit]
+    audit = [(i, line) for i, g in enumerate(groups) for line in g.audit]
     return [
-        [e[0] for e in expected],
-        [e[1] for e in expected],
-        [e[2] for e in expected],
-        [e[3] for e in expected],
-        [w[0] for w in written],
-        [w[1] for w in written],
-        [w[2] for w in written],
-        [w[3] for w in written],
-        [a[0] for a in audit],
-        [a[1] for a in audit],
+        now_ms,
+        Int4s([e[0] for e in expected]),
+        Byteas([e[1] for e in expected]),
+        Int8s([e[2] for e in expected]),
+        Booleans([e[3] for e in expected]),
+        Int4s([p[0] for p in put]),
+        Byteas([p[1] for p in put]),
+        Int8s([p[2] for p in put]),
+        Byteas([p[3] for p in put]),
+        Int4s([a[0] for a in audit]),
+        Texts([a[1] for a in audit]),
     ]
 
 

@@ -12,7 +12,7 @@ from fencekit.ledger.server_url import joined, parameters
 if TYPE_CHECKING:
     import psycopg
 
-VERSION = 2
+VERSION = 3
 DEFAULT = "fencekit"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
@@ -30,26 +30,54 @@ CREATE TABLE IF NOT EXISTS {s}.counters (process text PRIMARY KEY, counts text N
 CREATE TABLE IF NOT EXISTS {s}.meta (name text PRIMARY KEY, value text NOT NULL);
 INSERT INTO {s}.meta VALUES ('schema', '{v}')
   ON CONFLICT (name) DO UPDATE SET value = excluded.value;
--- Lock, compare versions, and write the groups that still hold; returns those that do not. It is a
--- function so that no transaction waits for a client, and because its plans are kept by the server
--- where a pooler forbids prepared statements. A volatile function takes a new snapshot for each of
--- its statements, so what it compares was read after the locks were granted. A key that is only
--- compared is locked in shared mode: its writers wait, its other readers do not.
 DROP FUNCTION IF EXISTS {s}.compare_and_write(
   int[], bytea[], bigint[], int[], bytea[], bigint[], bytea[], int[], text[]
 );
+DROP FUNCTION IF EXISTS {s}.compare_and_write(
+  int[], bytea[], bigint[], boolean[], int[], bytea[], bigint[], bytea[], int[], text[]
+);
+-- What stands under some keys, all of one moment (a stable function keeps the snapshot of its
+-- caller), after a row with the server's clock. Functions, because their plans are kept by the
+-- server where a pooler forbids prepared statements; without sequential scans, because a plan that
+-- was made while the table was small would read all of it once it is large.
+CREATE OR REPLACE FUNCTION {s}.read(keys bytea[])
+RETURNS TABLE (key bytea, version bigint, value bytea, ms bigint)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $fn$
+#variable_conflict use_column
+BEGIN
+  ms := extract(epoch FROM clock_timestamp()) * 1000;
+  RETURN NEXT;
+  FOR i IN 1 .. cardinality(keys) LOOP
+    SELECT r.key, r.version, r.value INTO key, version, value FROM {s}.records r
+      WHERE r.key = keys[i];
+    IF FOUND THEN
+      RETURN NEXT;
+    END IF;
+  END LOOP;
+END
+$fn$;
+-- Lock, compare versions, and write the groups that still hold; `failed` are those that do not, and
+-- `versions` what was given to each written key (0 where nothing was written). No transaction waits
+-- for a client. A volatile function takes a new snapshot for each of its statements, so what it
+-- compares was read after the locks were granted. A key that is only compared is locked in shared
+-- mode: its writers wait, its other readers do not. `e_now` is the clock by which the decisions
+-- were made if that was not read here: all fail where it is more than half a second off.
 CREATE OR REPLACE FUNCTION {s}.compare_and_write(
+  e_now bigint,
   e_group int[], e_key bytea[], e_version bigint[], e_written boolean[],
   w_group int[], w_key bytea[], w_due bigint[], w_value bytea[],
-  a_group int[], a_line text[]
-) RETURNS int[] LANGUAGE plpgsql AS $fn$
+  a_group int[], a_line text[],
+  OUT failed int[], OUT versions bigint[], OUT ms bigint
+) LANGUAGE plpgsql AS $fn$
 DECLARE
-  failed int[] := '{{}}';
   have bigint;
   lock bigint;
   alone boolean;
 BEGIN
-  PERFORM set_config('lock_timeout', '5000', true), set_config('synchronous_commit', 'on', true);
+  failed := '{{}}';
+  versions := '{{}}';
+  PERFORM set_config('lock_timeout', '5000', true), set_config('synchronous_commit', 'on', true),
+    set_config('enable_seqscan', 'off', true);
   FOR lock, alone IN SELECT hashtextextended(encode(k, 'hex'), 0) AS l, bool_or(w)
     FROM unnest(e_key, e_written) AS e (k, w) GROUP BY l ORDER BY l
   LOOP
@@ -59,6 +87,14 @@ BEGIN
       PERFORM pg_advisory_xact_lock_shared(lock);
     END IF;
   END LOOP;
+  ms := extract(epoch FROM clock_timestamp()) * 1000;
+  IF ms - extract(epoch FROM statement_timestamp()) * 1000 > 5000 THEN
+    RAISE lock_not_available USING MESSAGE = 'other writers held these keys for five seconds';
+  END IF;
+  IF e_now > 0 AND abs(ms - e_now) > 500 THEN
+    failed := e_group;
+    RETURN;
+  END IF;
   FOR i IN 1 .. cardinality(e_key) LOOP
     SELECT version INTO have FROM {s}.records WHERE key = e_key[i];
     IF coalesce(have, 0) <> e_version[i] THEN
@@ -66,21 +102,48 @@ BEGIN
     END IF;
   END LOOP;
   FOR i IN 1 .. cardinality(w_key) LOOP
-    CONTINUE WHEN w_group[i] = ANY (failed);
-    IF w_value[i] IS NULL THEN
+    have := 0;
+    IF w_group[i] = ANY (failed) THEN
+      NULL;
+    ELSIF w_value[i] IS NULL THEN
       DELETE FROM {s}.records WHERE key = w_key[i];
     ELSE
+      have := nextval('{s}.versions');
       INSERT INTO {s}.records (key, version, due, value)
-      VALUES (w_key[i], nextval('{s}.versions'), w_due[i], w_value[i])
+      VALUES (w_key[i], have, w_due[i], w_value[i])
       ON CONFLICT (key) DO UPDATE
         SET version = excluded.version, due = excluded.due, value = excluded.value;
     END IF;
+    versions := versions || have;
   END LOOP;
+  IF cardinality(a_line) > 0 THEN
+    -- Says, until the transaction ends, above which number it may still add lines.
+    PERFORM pg_advisory_xact_lock_shared(hashtext('{s}.audit'),
+      (coalesce(pg_sequence_last_value('{s}.audit_n_seq'), 0) & 2147483647)::int);
+  END IF;
   FOR i IN 1 .. cardinality(a_line) LOOP
     CONTINUE WHEN a_group[i] = ANY (failed);
     INSERT INTO {s}.audit (line) VALUES (a_line[i]);
   END LOOP;
-  RETURN failed;
+END
+$fn$;
+-- The lines after a number, up to the first that a transaction which has not ended may still
+-- precede: numbers are drawn before a commit, and whoever reads on from a number must not have been
+-- shown a later one before. A writer that is not seen to hold its lock here draws its numbers after
+-- `last` was read, so they are greater.
+CREATE OR REPLACE FUNCTION {s}.audit_after(after bigint, many int)
+RETURNS TABLE (n bigint, line text) LANGUAGE plpgsql SET enable_seqscan = off AS $fn$
+DECLARE
+  last bigint := coalesce(pg_sequence_last_value('{s}.audit_n_seq'), 0);
+  settled bigint := last;
+BEGIN
+  SELECT least(last, min(last - ((last - l.objid::bigint) & 2147483647))) INTO settled
+    FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
+      AND l.classid = (hashtext('{s}.audit')::bigint & 4294967295)::oid
+      AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+  RETURN QUERY SELECT a.n, a.line FROM {s}.audit a
+    WHERE a.n > after AND a.n <= settled ORDER BY a.n LIMIT many;
 END
 $fn$;
 """

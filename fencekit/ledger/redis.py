@@ -23,7 +23,7 @@ from redis.retry import Retry
 from fencekit.core.errors import InvalidRequest, LedgerError, LedgerFull, LedgerUnavailable
 from fencekit.ledger.base import Description
 from fencekit.ledger.conditional import ConditionalLedger
-from fencekit.ledger.groups import Group, Stored
+from fencekit.ledger.groups import Group, Stored, Written, written
 from fencekit.ledger.password import read_password
 from fencekit.ledger.server_url import joined, parameters, without_secrets
 
@@ -34,22 +34,29 @@ TIMEOUT = 5.0
 """For how long, in seconds, a connection or an answer is waited for."""
 WAIT_MS = 1_000
 
-# KEYS: records, versions, index, due, audit, last version. ARGV: the groups, counted.
+# KEYS: records, versions, index, due, audit, last version. ARGV: the clock by which the decisions
+# were made (0: read here), then the groups, counted. Returns the clock, which groups failed, and
+# after -1 the versions given, one for each value, 0 where nothing was written.
 _SCRIPT = """
-local at = 0
+local at = 1
 local function nextarg() at = at + 1; return ARGV[at] end
-local failed = {}
+local time = redis.call('TIME')
+local ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local late = ARGV[1] ~= '0' and math.abs(ms - ARGV[1]) > 500
+local failed, given = {ms}, {}
 for group = 0, tonumber(nextarg()) - 1 do
-  local ok = true
+  local ok = not late
   for _ = 1, tonumber(nextarg()) do
     local key, version = nextarg(), nextarg()
     if (redis.call('HGET', KEYS[2], key) or '0') ~= version then ok = false end
   end
   for _ = 1, tonumber(nextarg()) do
     local key, due, kept, value = nextarg(), nextarg(), nextarg(), nextarg()
+    local version = 0
     if ok and kept == '1' then
+      version = redis.call('INCR', KEYS[6])
       redis.call('HSET', KEYS[1], key, value)
-      redis.call('HSET', KEYS[2], key, redis.call('INCR', KEYS[6]))
+      redis.call('HSET', KEYS[2], key, version)
       redis.call('ZADD', KEYS[3], 0, key)
       if due == '0' then redis.call('ZREM', KEYS[4], key)
       else redis.call('ZADD', KEYS[4], due, key) end
@@ -59,6 +66,7 @@ for group = 0, tonumber(nextarg()) - 1 do
       redis.call('ZREM', KEYS[3], key)
       redis.call('ZREM', KEYS[4], key)
     end
+    given[#given + 1] = version
   end
   for _ = 1, tonumber(nextarg()) do
     local line = nextarg()
@@ -66,6 +74,8 @@ for group = 0, tonumber(nextarg()) - 1 do
   end
   if not ok then failed[#failed + 1] = group end
 end
+failed[#failed + 1] = -1
+for i = 1, #given do failed[#failed + 1] = given[i] end
 return failed
 """
 
@@ -153,14 +163,16 @@ class RedisStore:
                     found[key] = Stored(int(version), value)
         return found, seconds * 1000 + micros // 1000
 
-    def compare_and_write(self, groups: Sequence[Group]) -> set[int]:
-        """Compare and write in one script; returns the groups whose expectations do not hold."""
+    def compare_and_write(self, groups: Sequence[Group], now_ms: int = 0) -> Written:
+        """Compare and write in one script; see `Store.compare_and_write`."""
         with self._connected() as db:
             self._owed = self._wait > 0
-            failed = self._script(keys=self._keys, args=_arguments(groups), client=db)
+            answer = self._script(keys=self._keys, args=_arguments(groups, now_ms), client=db)
             if self._owed:
                 self._confirm(db)
-        return {int(index) for index in failed}
+        ms, *rest = map(int, answer)
+        end = rest.index(-1)
+        return written(groups, rest[:end], rest[end + 1 :], ms)
 
     def _confirm(self, db: redis.Redis) -> None:
         """Wait until enough replicas have what was written over this connection."""
@@ -252,8 +264,8 @@ def _weaknesses(db: redis.Redis) -> list[str]:
     return found
 
 
-def _arguments(groups: Sequence[Group]) -> list[bytes | str | int]:
-    args: list[bytes | str | int] = [len(groups)]
+def _arguments(groups: Sequence[Group], now_ms: int) -> list[bytes | str | int]:
+    args: list[bytes | str | int] = [now_ms, len(groups)]
     for group in groups:
         args.append(len(group.expected))
         for key, version in group.expected.items():

@@ -144,10 +144,10 @@ def test_a_marker_that_changes_between_reading_and_writing_turns_the_attempt_awa
     store, clock = first._store, TestClock(first.now().wall_ms - START_MS)
     write = store.compare_and_write
 
-    def late(groups):
+    def late(groups, *now):
         store.compare_and_write = write
         mark(second.call, clock, "draining")
-        return write(groups)
+        return write(groups, *now)
 
     store.compare_and_write = late
     with pytest.raises(LedgerMoved):
@@ -165,13 +165,13 @@ def test_an_opening_that_fails_admits_nobody_of_its_batch(name, tmp_path):
     closed = mark(first.call, clock, "closed")
     write = store.compare_and_write
 
-    def late(groups):
+    def late(groups, *now):
         store.compare_and_write = write
         # Opened and closed again by somebody else: the marker is another one now.
         opened = mark(second.call, clock, "open", closed)
         other = Marker("closed", "elsewhere", "another")
         assert second.call(Mark("e" * 32, START_MS + clock.ms, opened, other)) == Ok("marked")
-        return write(groups)
+        return write(groups, *now)
 
     store.compare_and_write = late
     opening = Mark("d" * 32, START_MS + clock.ms, closed, Marker("open", "elsewhere", "m"))

@@ -19,6 +19,7 @@ from fencekit.ledger.conditional import ConditionalLedger
 from fencekit.ledger.groups import intent_key
 from fencekit.ledger.open import open_ledger
 from fencekit.ledger.postgres import CONNECT_SECONDS, PostgresStore
+from fencekit.ledger.postgres_arrays import Booleans, Byteas, Int4s, Int8s, Texts, register
 from fencekit.ledger.postgres_schema import statements
 from tests.ledger import servers
 
@@ -40,11 +41,11 @@ class CuttingStore(PostgresStore):
         self.cuts = []
         super().__init__(*args)
 
-    def compare_and_write(self, groups):
+    def compare_and_write(self, groups, *now):
         when = self.cuts.pop(0) if self.cuts else None
         if when == "before":
             raise LedgerUnavailable("cut before COMMIT")
-        failed = super().compare_and_write(groups)
+        failed = super().compare_and_write(groups, *now)
         if when == "after":
             raise LedgerUnavailable("cut after COMMIT: nobody heard the answer")
         return failed
@@ -256,3 +257,47 @@ def test_a_password_from_a_file_stands_in_no_environment(url, tmp_path):
     assert dict(os.environ) == before
     with pytest.raises(InvalidRequest, match="cannot be read"):
         Fence.open(f"{url}&password_file={tmp_path / 'none'}")
+
+
+def test_the_audit_waits_for_a_line_that_commits_late(url, schema):
+    """Numbers are drawn before a commit: whoever follows is shown no line before an earlier one."""
+    store = PostgresStore(servers.postgres(), schema)
+    ledger = ConditionalLedger("postgresql://", store, "p" * 32)
+    with Fence(calls=Calls(ledger, FenceConfig())) as fence, Fence.open(url) as other:
+        follower = other.ledger.audit
+        fence.prepare("first", "t")
+        store._db.autocommit = False
+        fence.prepare("late", "t")
+        other.prepare("early", "t")
+        seen = list(follower())
+        assert [event["intent"] for _, event in seen] == ["first"]
+        store._db.commit()
+        store._db.autocommit = True
+        seen += follower(seen[-1][0])
+        assert [event["intent"] for _, event in seen] == ["first", "late", "early"]
+        assert [number for number, _ in seen] == [1, 2, 3]
+        store._db.autocommit = False
+        fence.prepare("never", "t")
+        other.prepare("last", "t")
+        store._db.rollback()
+        store._db.autocommit = True
+        assert [(n, e["intent"]) for n, e in follower(3)] == [(5, "last")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "type_", "values"),
+    [
+        (Int4s, "int[]", [0, -1, 2**31 - 1]),
+        (Int8s, "bigint[]", [0, -1, 2**63 - 1]),
+        (Booleans, "boolean[]", [True, False]),
+        (Byteas, "bytea[]", [b"", b"\x00\xff,{}", None, b"x" * 70_000]),
+        (Texts, "text[]", ["", 'é,{}"\\', "NULL"]),
+        (Byteas, "bytea[]", []),
+        (Int4s, "int[]", []),
+    ],
+)
+def test_packed_arrays_arrive_as_they_are(kind, type_, values):
+    with psycopg.connect(servers.postgres()) as db:
+        register(db)
+        packed = kind([v.encode() for v in values] if kind is Texts else values)
+        assert db.execute(f"SELECT (%s)::{type_}", (packed,), binary=True).fetchone() == (values,)

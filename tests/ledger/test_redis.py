@@ -31,11 +31,11 @@ class CuttingStore(RedisStore):
 
     cuts = ()
 
-    def compare_and_write(self, groups):
+    def compare_and_write(self, groups, *now):
         when, self.cuts = (self.cuts[0], self.cuts[1:]) if self.cuts else (None, ())
         if when == "before":
             raise LedgerUnavailable("cut before")
-        failed = super().compare_and_write(groups)
+        failed = super().compare_and_write(groups, *now)
         if when == "after":
             raise LedgerUnavailable("cut after")
         return failed
