@@ -447,6 +447,26 @@ def test_a_twin_in_another_process_is_waited_for_and_its_result_replayed():
     assert text(second.last) == "paid"
 
 
+@pytest.mark.parametrize("waited", [0.0, 0.1, 1.0, 40.0])
+def test_an_outcome_is_seen_in_another_process_soon_however_long_it_took(waited):
+    """The next look is never further away than half of what is promised (300 ms)."""
+    first = Door()
+    first.call(1)
+    second = Door(ledger=first.ledger)
+    second.call(1)
+    until = second.mono + waited
+    while (due := second.gate.due()) is not None and due <= until:
+        second.pass_time(due - second.mono)
+    second.mono = until
+    first.answer(1)
+
+    due = second.gate.due()
+    assert due is not None
+    assert due - until <= 0.15
+    second.pass_time(due - until)
+    assert text(second.last) == "paid"
+
+
 def test_observing_fences_nothing_and_says_what_would_have_been():
     door = Door(observe=True)
     door.call(1)

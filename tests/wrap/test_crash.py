@@ -1,4 +1,4 @@
-"""SIGKILL at every step of a call, and many proxies racing on one ledger: never two effects."""
+"""SIGKILL of proxy, server and host at every step, and proxies that race: never two effects."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from fencekit.wire.protocol import META_OUTCOME
 
+from . import stepped
 from .test_stdio import SPECIMEN, WRAP, Host, count
 
 # Each point once or twice: the first answers of server and ledger belong to what comes before.
@@ -87,6 +91,131 @@ def test_a_proxy_killed_at_any_step_never_lets_the_effect_happen_twice(tmp_path,
         assert count(tmp_path / "effects") == 1
     if "unknown" not in states:
         assert "charge_id" in later[-1]["result"]["content"][0]["text"]
+
+
+STEPPED = (sys.executable, "-m", "tests.wrap.stepped")
+
+
+def retried(tmp_path: Path, hosts: int = 2) -> list[tuple[str, str]]:
+    """Ask again from new hosts, each with a proxy and a server of its own: (state, text) of each.
+
+    The state is empty for a first answer, which carries no mark.
+    """
+    heard_again = []
+    for ident in range(hosts):
+        it = start(tmp_path, STEPPED)
+        it.open()
+        result = heard(it, ident + 2)["result"]
+        finish(it)
+        mark = result.get("_meta", {}).get(META_OUTCOME, {"state": ""})
+        heard_again.append((mark["state"], result["content"][0]["text"]))
+    return heard_again
+
+
+@pytest.mark.parametrize(
+    ("step", "effects", "state"),
+    [("asked", 0, "unknown"), ("fired", 1, "unknown"), ("half answered", 1, "unknown"),
+     ("answered", 1, "done")],
+)  # fmt: skip
+def test_a_server_killed_at_any_step_of_a_call_never_acts_again(tmp_path, step, effects, state):
+    it = start(tmp_path, STEPPED, FENCEKIT_STEP=step)
+    it.open()
+    it.call(1)
+    # As a host sees it without the proxy: the server is gone, and how.
+    assert it.process.wait(20) == 128 + signal.SIGKILL
+    finish(it)
+    assert count(tmp_path / "effects") == effects
+
+    assert {s for s, _ in retried(tmp_path)} == {state}
+    assert count(tmp_path / "effects") == effects
+
+
+def test_a_call_that_may_or_may_not_have_reached_a_dying_server_acts_at_most_once(tmp_path):
+    it = start(tmp_path, STEPPED, FENCEKIT_STEP="idle")
+    it.open()
+    heard(it, 1)
+    it.process.wait(20)
+    finish(it)
+    assert count(tmp_path / "effects") == 0
+
+    states = [state for state, _ in retried(tmp_path)]
+    if "unknown" in states:  # it was in the pipe when the server died
+        assert states == ["unknown", "unknown"]
+        assert count(tmp_path / "effects") == 0
+    else:
+        assert states == ["", "done"]
+        assert count(tmp_path / "effects") == 1
+
+
+# A host that goes so far and then waits for its end, saying how far it is.
+HOST = """
+import json, signal, subprocess, sys
+step, command = sys.argv[1], sys.argv[2:]
+proxy = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def send(raw):
+    proxy.stdin.write(raw)
+    proxy.stdin.flush()
+def ask(ident, method, params):
+    send(json.dumps({"jsonrpc": "2.0", "id": ident, "method": method, "params": params}).encode()
+         + b"\\n")
+    return proxy.stdout.readline()
+ask(0, "initialize", {})
+call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "charge_card", "arguments": {"order": "o1"}}}
+raw = json.dumps(call).encode() + b"\\n"
+send(raw[:30] if step == "half sent" else raw)
+if step == "heard":
+    proxy.stdout.readline()
+print(proxy.pid, flush=True)
+signal.pause()
+"""
+
+
+def ended(pid: int) -> bool:
+    """Wait for a process that is not ours to end."""
+    try:
+        psutil.Process(pid).wait(20)
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.TimeoutExpired:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    return True
+
+
+@pytest.mark.parametrize("step", ["half sent", "sent", *stepped.STEPS[1:], "heard"])
+def test_a_host_killed_at_any_step_leaves_one_effect_and_its_result(tmp_path, step):
+    held = step in stepped.STEPS
+    gate = tmp_path / "gate"
+    for name in ("there", "go"):
+        os.mkfifo(f"{gate}.{name}")
+    env = {"FENCEKIT_EFFECTS": str(tmp_path / "effects")}
+    if held:
+        env |= {"FENCEKIT_STEP": step, "FENCEKIT_GATE": str(gate)}
+    wrap = [*WRAP, "--ledger", str(tmp_path / "l.db"), "--scope", "t", "--", *STEPPED]
+    host = subprocess.Popen(
+        [sys.executable, "-c", HOST, step, *wrap],
+        env={**os.environ, **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert host.stdout is not None
+    proxy = int(host.stdout.readline())
+    if held:
+        Path(f"{gate}.there").read_bytes()  # the server is at the step
+    server = [child.pid for child in psutil.Process(proxy).children()]
+    host.kill()
+    host.wait(20)
+    host.stdout.close()
+    if held:
+        Path(f"{gate}.go").write_bytes(b"")
+    assert ended(proxy)
+    assert all(ended(pid) for pid in server)
+    assert count(tmp_path / "effects") == (step != "half sent")
+
+    (first, _), (second, text) = retried(tmp_path)
+    assert first == ("" if step == "half sent" else "done")
+    assert (second, text) == ("done", "charge_id")
+    assert count(tmp_path / "effects") == 1
 
 
 SLOW = """
