@@ -44,20 +44,26 @@ class TestClock:
 Opener = Callable[[Path, TestClock], Ledger]
 
 
-def _postgres(path: Path, clock: TestClock) -> Ledger:
-    from fencekit.ledger.postgres import PostgresStore
+def _postgres(kind: str) -> Opener:
+    def opener(path: Path, clock: TestClock) -> Ledger:
+        from fencekit.ledger.postgres import PostgresStore
 
-    store = PostgresStore(servers.postgres(), servers.name_for(path))
-    clock.read(store)
-    return ConditionalLedger("postgresql://", store, "p" * 32)
+        store = PostgresStore(servers.postgres(kind), servers.name_for(path))
+        clock.read(store)
+        return ConditionalLedger("postgresql://", store, "p" * 32)
+
+    return opener
 
 
-def _redis(path: Path, clock: TestClock) -> Ledger:
-    from fencekit.ledger.redis import RedisStore
+def _redis(kind: str) -> Opener:
+    def opener(path: Path, clock: TestClock) -> Ledger:
+        from fencekit.ledger.redis import RedisStore
 
-    store = RedisStore(servers.redis(), servers.name_for(path))
-    clock.read(store)
-    return ConditionalLedger("redis://", store, "r" * 32)
+        store = RedisStore(servers.redis(kind=kind), servers.name_for(path))
+        clock.read(store)
+        return ConditionalLedger("redis://", store, "r" * 32)
+
+    return opener
 
 
 LEDGERS: dict[str, Opener] = {
@@ -65,9 +71,26 @@ LEDGERS: dict[str, Opener] = {
     "sqlite": lambda path, clock: SqliteLedger(Location(path / "l.db"), clock.clocks()),
     "jsonl": lambda path, clock: JsonlLedger(Location(path / "l.jsonl"), clock.clocks()),
 }
-SHARED: dict[str, Opener] = {"postgresql": _postgres, "redis": _redis}
+SHARED: dict[str, Opener] = {
+    "postgresql": _postgres("wheel"),
+    "postgresql-debian": _postgres("debian"),
+    "postgresql-pgbouncer": _postgres("pgbouncer"),
+    "redis": _redis("wheel"),
+    "redis-debian": _redis("debian"),
+}
 LEDGERS |= SHARED
 DURABLE = [name for name in LEDGERS if name != "memory"]
+
+
+def url_of(name: str, path: Path) -> str:
+    """Return the URL by which a ledger in a test's folder is opened by several."""
+    kind, _, server = name.partition("-")
+    if kind == "postgresql":
+        return f"{servers.postgres(server or 'wheel')}&schema={servers.name_for(path)}"
+    if kind == "redis":
+        address = servers.redis(kind=server or "wheel")
+        return f"{address}?namespace={servers.name_for(path)}"
+    return f"{kind}:{path / 'ledger'}"
 
 
 @dataclass

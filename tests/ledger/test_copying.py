@@ -18,7 +18,7 @@ from fencekit.core.state import Done, Unknown
 from fencekit.ledger import copying
 from fencekit.ledger.copying import copy, give_up
 from fencekit.ledger.open import open_ledger
-from tests.ledger import servers
+from tests.ledger.conformance import url_of
 
 ROOT = Path(__file__).parents[2]
 STEPS = [
@@ -40,16 +40,6 @@ KILLS = [(("sqlite", "postgresql"), step) for step in STEPS] + [
     for step in ("draining", "sealed", "filled:1")
 ]
 WAYS = [(a, b) for a, b in itertools.product(KINDS, KINDS) if a != b]
-
-
-def url_of(kind, path):
-    name = servers.name_for(path)
-    return {
-        "sqlite": lambda: f"sqlite:{path / 'ledger.db'}",
-        "jsonl": lambda: f"jsonl:{path / 'ledger.jsonl'}",
-        "postgresql": lambda: f"{servers.postgres()}&schema={name}",
-        "redis": lambda: f"{servers.redis()}?namespace={name}",
-    }[kind]()
 
 
 @pytest.fixture

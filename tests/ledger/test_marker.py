@@ -11,8 +11,7 @@ from fencekit.core.messages import Fill, Fresh, Mark, Ok
 from fencekit.core.state import OPEN, Marker
 from fencekit.core.table import Situation
 from fencekit.ledger.open import open_ledger
-from tests.ledger import servers
-from tests.ledger.conformance import DURABLE, LEDGERS, SHARED, START_MS, TestClock
+from tests.ledger.conformance import DURABLE, LEDGERS, SHARED, START_MS, TestClock, url_of
 from tests.ledger.situations import KEY, VERBS, Script, T, U, reach
 from tests.ledger.test_conformance import Pair, seen_by
 
@@ -89,15 +88,9 @@ def test_nothing_is_swept_from_a_ledger_that_is_copied(name, phase, tmp_path):
 
 def _several(name, path):
     """Two holders of one ledger where it can be shared, else one."""
-    clock = TestClock()
     if name in ("memory", "jsonl"):
-        return [LEDGERS[name](path, clock)]
-    url = {
-        "sqlite": lambda: f"sqlite:{path / 'l.db'}",
-        "postgresql": lambda: f"{servers.postgres()}&schema={servers.name_for(path)}",
-        "redis": lambda: f"{servers.redis()}?namespace={servers.name_for(path)}",
-    }[name]()
-    return [open_ledger(url) for _ in range(2)]
+        return [LEDGERS[name](path, TestClock())]
+    return [open_ledger(url_of(name, path)) for _ in range(2)]
 
 
 @pytest.mark.parametrize("name", LEDGERS)

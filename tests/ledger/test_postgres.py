@@ -24,14 +24,19 @@ from fencekit.ledger.postgres_schema import statements
 from tests.ledger import servers
 
 
+@pytest.fixture(params=["wheel", "debian"], scope="module")
+def server(request):
+    return servers.postgres(request.param)
+
+
 @pytest.fixture
 def schema(tmp_path):
     return servers.name_for(tmp_path)
 
 
 @pytest.fixture
-def url(schema):
-    return f"{servers.postgres()}&schema={schema}"
+def url(schema, server):
+    return f"{server}&schema={schema}"
 
 
 class CuttingStore(PostgresStore):
@@ -52,8 +57,8 @@ class CuttingStore(PostgresStore):
 
 
 @pytest.mark.parametrize("cuts", [["before"], ["after"], ["after", "before", "after"]])
-def test_a_cut_connection_gets_the_true_answer(cuts, schema):
-    store = CuttingStore(servers.postgres(), schema)
+def test_a_cut_connection_gets_the_true_answer(cuts, schema, server):
+    store = CuttingStore(server, schema)
     ledger = ConditionalLedger("postgresql://", store, "p" * 32)
     with Fence(calls=Calls(ledger, FenceConfig())) as fence:
         store.cuts = list(cuts)
@@ -67,8 +72,8 @@ def test_a_cut_connection_gets_the_true_answer(cuts, schema):
         assert len(list(fence.ledger.audit())) == 2
 
 
-def test_a_server_that_stays_away_stops_admissions_in_bounded_time(schema):
-    store = CuttingStore(servers.postgres(), schema)
+def test_a_server_that_stays_away_stops_admissions_in_bounded_time(schema, server):
+    store = CuttingStore(server, schema)
     ledger = ConditionalLedger("postgresql://", store, "p" * 32, deadline=0.05)
     with Fence(calls=Calls(ledger, FenceConfig())) as fence:
         store.cuts = ["before"] * 100_000
@@ -79,17 +84,17 @@ def test_a_server_that_stays_away_stops_admissions_in_bounded_time(schema):
 
 
 @pytest.fixture
-def impatient(schema):
+def impatient(schema, server):
     """A ledger that waits a fifth of a second for each statement."""
-    store = PostgresStore(servers.postgres(), schema, limit=0.2)
+    store = PostgresStore(server, schema, limit=0.2)
     ledger = ConditionalLedger("postgresql://", store, "p" * 32, deadline=0.5)
     with Fence(calls=Calls(ledger, FenceConfig())) as fence:
         yield fence
 
 
-def test_a_stopped_server_stops_admissions_in_bounded_time(impatient):
+def test_a_stopped_server_stops_admissions_in_bounded_time(impatient, server):
     impatient.prepare("before", "t")
-    with servers.stopped(*servers.postgres_pids()):
+    with servers.stopped(*servers.postgres_pids(server)):
         began = time.monotonic()
         with pytest.raises(LedgerUnavailable, match="cannot be reached"):
             impatient.prepare("pay", "t", attempt="a" * 32)
@@ -100,7 +105,7 @@ def test_a_stopped_server_stops_admissions_in_bounded_time(impatient):
     assert len(list(impatient.ledger.audit())) == 2
 
 
-def test_a_backend_stopped_in_the_middle_of_a_write_admits_once(impatient, schema):
+def test_a_backend_stopped_in_the_middle_of_a_write_admits_once(impatient, schema, server):
     """It holds the intent's lock and never says so; awake, it has written or never will."""
     heard = []
 
@@ -110,7 +115,7 @@ def test_a_backend_stopped_in_the_middle_of_a_write_admits_once(impatient, schem
         except LedgerUnavailable as problem:
             heard.append(problem)
 
-    with psycopg.connect(servers.postgres()) as other:
+    with psycopg.connect(server) as other:
         other.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended(encode(%s, 'hex'), 0))",
             (intent_key(IntentKey("", "pay")),),
@@ -118,21 +123,21 @@ def test_a_backend_stopped_in_the_middle_of_a_write_admits_once(impatient, schem
         impatient.ledger._store._db.limit = 2.0
         asking = threading.Thread(target=ask)
         asking.start()
-        backend = _waiting_for_a_lock(schema)
+        backend = _waiting_for_a_lock(server, schema)
         with servers.stopped(backend):
             other.rollback()
             asking.join(30)
             impatient.prepare("another", "t")
     assert len(heard) == 1
-    while _alive(backend):
+    while _alive(server, backend):
         time.sleep(0.01)
     assert isinstance(impatient.prepare("pay", "t", attempt="a" * 32), Fresh)
     told = [(e["intent"], e["event"]) for _, e in impatient.ledger.audit()]
     assert sorted(told) == [("another", "admitted"), ("pay", "admitted")]
 
 
-def _waiting_for_a_lock(schema):
-    with psycopg.connect(servers.postgres(), autocommit=True) as db:
+def _waiting_for_a_lock(server, schema):
+    with psycopg.connect(server, autocommit=True) as db:
         while True:
             row = db.execute(
                 "SELECT pid FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE %s",
@@ -142,16 +147,16 @@ def _waiting_for_a_lock(schema):
                 return row[0]
 
 
-def _alive(backend):
-    with psycopg.connect(servers.postgres()) as db:
+def _alive(server, backend):
+    with psycopg.connect(server) as db:
         query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
         return db.execute(query, (backend,)).fetchone() is not None
 
 
-def test_a_terminated_backend_is_replaced(url, schema):
+def test_a_terminated_backend_is_replaced(url, schema, server):
     with Fence.open(url) as fence:
         fence.prepare("a", "t")
-        with psycopg.connect(servers.postgres(), autocommit=True) as other:
+        with psycopg.connect(server, autocommit=True) as other:
             other.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE application_name = 'fencekit' AND query LIKE %s",
@@ -205,14 +210,14 @@ def test_ten_open_at_once(url):
     assert errors == []
 
 
-def test_an_ordinary_role_with_rights_on_its_schema_only(schema):
-    with psycopg.connect(servers.postgres(), autocommit=True) as admin:
+def test_an_ordinary_role_with_rights_on_its_schema_only(schema, server):
+    with psycopg.connect(server, autocommit=True) as admin:
         admin.execute(statements(schema))
         admin.execute(f"CREATE ROLE {schema} LOGIN")
         admin.execute(f"GRANT USAGE ON SCHEMA {schema} TO {schema}")
         for what in ("TABLES", "SEQUENCES"):
             admin.execute(f"GRANT ALL ON ALL {what} IN SCHEMA {schema} TO {schema}")
-    as_role = servers.postgres().replace("postgres:@", f"{schema}:@", 1)
+    as_role = server.replace("postgres:@", f"{schema}:@", 1)
     with Fence.open(f"{as_role}&schema={schema}") as fence:
         fence.commit(fence.prepare("a", "t").ticket)
 
@@ -226,15 +231,15 @@ def test_a_null_character_and_big_integers_survive(url):
         assert replay.cert.verify()
 
 
-def test_asking_creates_no_rows(url, schema):
+def test_asking_creates_no_rows(url, schema, server):
     with Fence.open(url) as fence:
         fence.current("d")
         list(fence.intents())
-        with psycopg.connect(servers.postgres()) as db:
+        with psycopg.connect(server) as db:
             assert db.execute(f"SELECT count(*) FROM {schema}.records").fetchone() == (0,)
 
 
-def test_a_dead_server_and_a_wrong_schema_are_told_without_the_password():
+def test_a_dead_server_and_a_wrong_schema_are_told_without_the_password(server):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -242,10 +247,10 @@ def test_a_dead_server_and_a_wrong_schema_are_told_without_the_password():
         Fence.open(f"postgresql://me:s3cret@127.0.0.1:{port}/x")
     assert "s3cret" not in str(told.value)
     with pytest.raises(InvalidRequest, match="lower-case"):
-        Fence.open(f"{servers.postgres()}&schema=Drop;Table")
+        Fence.open(f"{server}&schema=Drop;Table")
 
 
-def test_a_password_from_a_file_stands_in_no_environment(url, tmp_path):
+def test_a_password_from_a_file_stands_in_no_environment(url, tmp_path, server):
     """A wrapped server inherits the environment: the ledger's password must not be there."""
     secret = tmp_path / "password"
     secret.write_text("s3cret\n", encoding="utf-8")
@@ -259,9 +264,9 @@ def test_a_password_from_a_file_stands_in_no_environment(url, tmp_path):
         Fence.open(f"{url}&password_file={tmp_path / 'none'}")
 
 
-def test_the_audit_waits_for_a_line_that_commits_late(url, schema):
+def test_the_audit_waits_for_a_line_that_commits_late(url, schema, server):
     """Numbers are drawn before a commit: whoever follows is shown no line before an earlier one."""
-    store = PostgresStore(servers.postgres(), schema)
+    store = PostgresStore(server, schema)
     ledger = ConditionalLedger("postgresql://", store, "p" * 32)
     with Fence(calls=Calls(ledger, FenceConfig())) as fence, Fence.open(url) as other:
         follower = other.ledger.audit
@@ -296,8 +301,8 @@ def test_the_audit_waits_for_a_line_that_commits_late(url, schema):
         (Int4s, "int[]", []),
     ],
 )
-def test_packed_arrays_arrive_as_they_are(kind, type_, values):
-    with psycopg.connect(servers.postgres()) as db:
+def test_packed_arrays_arrive_as_they_are(kind, type_, values, server):
+    with psycopg.connect(server) as db:
         register(db)
         packed = kind([v.encode() for v in values] if kind is Texts else values)
         assert db.execute(f"SELECT (%s)::{type_}", (packed,), binary=True).fetchone() == (values,)

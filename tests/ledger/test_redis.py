@@ -16,14 +16,19 @@ from fencekit.ledger.redis import RedisStore
 from tests.ledger import servers
 
 
+@pytest.fixture(params=["wheel", "debian"], scope="module")
+def server(request):
+    return servers.redis(kind=request.param)
+
+
 @pytest.fixture
 def namespace(tmp_path):
     return servers.name_for(tmp_path)
 
 
 @pytest.fixture
-def url(namespace):
-    return f"{servers.redis()}?namespace={namespace}"
+def url(namespace, server):
+    return f"{server}?namespace={namespace}"
 
 
 class CuttingStore(RedisStore):
@@ -42,8 +47,8 @@ class CuttingStore(RedisStore):
 
 
 @pytest.mark.parametrize("cuts", [("before",), ("after",), ("after", "before", "after")])
-def test_a_cut_connection_gets_the_true_answer(cuts, namespace):
-    store = CuttingStore(servers.redis(), namespace)
+def test_a_cut_connection_gets_the_true_answer(cuts, namespace, server):
+    store = CuttingStore(server, namespace)
     ledger = ConditionalLedger("redis://", store, "p" * 32)
     with Fence(calls=Calls(ledger, FenceConfig())) as fence:
         store.cuts = cuts
@@ -56,13 +61,13 @@ def test_a_cut_connection_gets_the_true_answer(cuts, namespace):
         assert fence.current("d").seq == 1
 
 
-def test_a_stopped_server_stops_admissions_in_bounded_time(namespace):
+def test_a_stopped_server_stops_admissions_in_bounded_time(namespace, server):
     """The command may have reached it: asked again with the same id, it is admitted once."""
-    store = RedisStore(servers.redis(), namespace, limit=0.2)
+    store = RedisStore(server, namespace, limit=0.2)
     ledger = ConditionalLedger("redis://", store, "p" * 32, deadline=0.5)
     with Fence(calls=Calls(ledger, FenceConfig())) as fence:
         fence.prepare("before", "t")
-        with servers.stopped(servers.redis_pid()):
+        with servers.stopped(servers.redis_pid(server)):
             began = time.monotonic()
             with pytest.raises(LedgerUnavailable, match="cannot be used"):
                 fence.prepare("pay", "t", attempt="a" * 32)
@@ -89,8 +94,8 @@ def test_a_server_that_may_forget_is_refused_unless_accepted():
         ("maxmemory-policy", "allkeys-lru", "noeviction"),
     ],
 )
-def test_each_weaker_setting_is_named(setting, value, back, url):
-    admin = redis.Redis.from_url(servers.redis())
+def test_each_weaker_setting_is_named(setting, value, back, url, server):
+    admin = redis.Redis.from_url(server)
     admin.config_set(setting, value)
     try:
         with pytest.raises(LedgerUnavailable, match=f"{setting} is {value}"):
@@ -100,8 +105,8 @@ def test_each_weaker_setting_is_named(setting, value, back, url):
         admin.close()
 
 
-def test_a_setting_that_cannot_be_read_counts_as_weaker(url, namespace):
-    admin = redis.Redis.from_url(servers.redis())
+def test_a_setting_that_cannot_be_read_counts_as_weaker(url, namespace, server):
+    admin = redis.Redis.from_url(server)
     admin.acl_setuser(
         namespace, enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", "-config"]
     )
@@ -115,8 +120,8 @@ def test_a_setting_that_cannot_be_read_counts_as_weaker(url, namespace):
         admin.close()
 
 
-def test_the_settings_are_read_again_on_every_reconnect(url):
-    admin = redis.Redis.from_url(servers.redis())
+def test_the_settings_are_read_again_on_every_reconnect(url, server):
+    admin = redis.Redis.from_url(server)
     fence = Fence.open(url)
     fence.prepare("a", "t")
     admin.config_set("appendfsync", "everysec")
@@ -142,11 +147,11 @@ def test_too_few_replicas_never_admit(url):
     fence.close()
 
 
-def test_nothing_expires_and_all_keys_share_a_slot(url, namespace):
+def test_nothing_expires_and_all_keys_share_a_slot(url, namespace, server):
     with Fence.open(url) as fence:
         fence.prepare("a", "t", domain="d")
         fence.commit(fence.prepare("b", "t").ticket)
-    db = redis.Redis.from_url(servers.redis())
+    db = redis.Redis.from_url(server)
     keys = db.keys(f"*{namespace}*")
     assert keys
     assert {db.ttl(key) for key in keys} == {-1}
