@@ -449,6 +449,8 @@ def _by_verb(
     target = ".".join([*sorted(near), name])
     if isinstance(value, Ext) and value.root:
         calls = value.steps.count("()")
+        if _makes_type(value, env) or (name == "send" and not call.args and calls):
+            return None  # a value is made, or a builder sent whose own verb was judged
         plain = len(parts) == 1 and parts[0] in words.CONTAINER
         if plain and calls > 1 and not near & words.CLIENT:
             return None
@@ -468,6 +470,21 @@ def _by_verb(
             text = ".".join([*_dotted(call.callee.obj), name])
             return Effect(text, kind == "declaring", False, target, weak=not near & words.CLIENT)
     return None
+
+
+MAKERS = frozenset({"new", "try", "from", "builder", "default", "with", "of", "open", "init"})
+
+
+def _makes_type(value: Ext, env: Env) -> bool:
+    """Tell whether a call in Rust only makes a value: `Request::new(…)`, `.with_page(…)`."""
+    module = env.function.module
+    if module is None or module.language != "rust":
+        return False
+    if value.last.startswith("with_"):
+        return True
+    on_type = len(value.steps) > 1 and value.steps[-2][:1].isupper()
+    made = on_type and "()" not in value.steps
+    return made and bool(set(words.split(value.last)[:1]) & MAKERS)
 
 
 def _dotted(expr: Expr) -> list[str]:

@@ -49,6 +49,7 @@ from fencekit.scan.values import (
 )
 
 MAX_DEPTH = 14
+MANY = 4  # results of one call beyond which those that end alike count as one
 MAX_NESTED = 250  # nested evaluations: a bound on recursion
 
 
@@ -312,7 +313,7 @@ class Evaluator(Names, Instances, Members, Activations):
                     continue
                 for value in self.member(obj, callee.name, env, callee.line):
                     out.extend(self.apply(value, expr, env))
-            return out
+            return out if len(out) < MANY else _unlike(out)
         for value in self.eval(callee, env):
             out.extend(self.apply(value, expr, env))
         return out
@@ -372,4 +373,13 @@ def distinct(values: list[Value]) -> list[Value]:
             out.setdefault((value.name, value.file, value.line), value)
         else:
             out.setdefault(value, value)
+    return list(out.values())
+
+
+def _unlike(values: list[Value]) -> list[Value]:
+    """Keep one outside value of those that end in the same call: builders branch at every step."""
+    out: dict[object, Value] = {}
+    for value in values:
+        key = (value.root, value.last, id(value.call)) if isinstance(value, Ext) else id(value)
+        out.setdefault(key, value)
     return list(out.values())

@@ -326,6 +326,7 @@ class Class:
     notes: dict[str, tuple[int, str]] = field(default_factory=dict)  # field: line, description
     marks: list[Expr] = field(default_factory=list)
     abstract: bool = False
+    partial: bool = False  # declared in another file; this one adds methods
     parent: Function | None = None
 
 

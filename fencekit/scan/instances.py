@@ -43,6 +43,7 @@ class Instances(Parts):
             if here.module is None:
                 continue
             env = self.open_env(here.parent) if here.parent else self.top_env(here.module)
+            todo += self.project.parts_of(here)
             for base in here.bases:
                 todo += [v.cls for v in self.eval(base, env) if isinstance(v, ClassRef)]
         return out

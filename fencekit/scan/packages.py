@@ -1,7 +1,8 @@
 """The names by which code of a repository imports its own packages.
 
 A workspace member is imported by the name in its `package.json`, a Go package by the module path in
-its `go.mod`, a folder by an alias in `tsconfig.json`; none of these says where the folder is.
+its `go.mod`, a folder by an alias in `tsconfig.json`, a crate by the name in its `Cargo.toml`
+(`crate name`, with dashes); none of these says where the folder is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 MAX_BYTES = 200_000
+_CRATE = re.compile(r"^\[package\][^\[]*?^name\s*=\s*\"([\w-]+)\"", re.MULTILINE | re.DOTALL)
 _GO_MODULE = re.compile(r"^module\s+\"?([^\s\"]+)", re.MULTILINE)
 # A string, which stays as it is (`"@app/*"` begins no comment), or a comment.
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -37,6 +39,9 @@ def packages_of(root: Path, sources: Iterable[str]) -> dict[str, str]:
         name = _GO_MODULE.search(_text(root / folder / "go.mod"))
         if name is not None:
             found[name[1]] = folder
+        crate = _CRATE.search(_text(root / folder / "Cargo.toml"))
+        if crate is not None:
+            found[f"crate {crate[1].replace('_', '-')}"] = folder
         told = _json(root / folder / "package.json").get("name")
         if isinstance(told, str) and told:
             found.setdefault(told, folder)

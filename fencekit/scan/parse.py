@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tree_sitter import Language as Grammar
-from tree_sitter import Node, Parser, Query, QueryCursor, Tree
+from tree_sitter import Node, Parser, Query, QueryCursor, Range, Tree
 
 from fencekit.scan.facts import FileFacts, Function, Module, Stmt
 from fencekit.scan.languages.base import Language, Lowering
@@ -52,6 +52,20 @@ def parse(source: bytes, language: Language, seconds: float = PARSE_SECONDS) -> 
     if time.monotonic() > end:
         raise ParseTimeoutError
     return tree
+
+
+@functools.cache
+def _part_parser(language_name: str, grammar: Callable[[], object]) -> Parser:
+    return Parser(Grammar(grammar()))
+
+
+def parse_part(source: bytes, language: Language, first: Node, last: Node) -> Tree:
+    """Parse what stands between two nodes again; positions stay those of the whole source."""
+    parser = _part_parser(language.name, language.grammar)
+    parser.included_ranges = [
+        Range(first.start_point, last.end_point, first.start_byte, last.end_byte)
+    ]
+    return parser.parse(source)
 
 
 def captures(tree: Tree, language: Language) -> dict[str, list[Node]]:
@@ -108,7 +122,7 @@ def lower_module(path: str, source: bytes, language: Language, tree: Tree) -> Mo
     module = Module(path, language.name, top, low.exports, low.package)
     top.module = module
     if language.finish is not None:
-        language.finish(low)
+        top._body.extend(language.finish(low) or ())
     from fencekit.scan.facts import Define
 
     for made in low.classes.values():

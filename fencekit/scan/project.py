@@ -58,6 +58,7 @@ class Project:
             self.by_stem[stem].append(path)
         self._bases: dict[str, list[Class]] | None = None
         self._resolved: dict[tuple[str, str, int], list[str]] = {}
+        self._parts: dict[tuple[str, str, int], list[Class]] = {}
 
     def module(self, path: str) -> Module | None:
         """Return the lowered module of a path."""
@@ -175,6 +176,8 @@ class Project:
         return []
 
     def _rust(self, importer: str, module: str) -> list[str]:
+        if module == "self":
+            return [importer]
         parts = module.split("::")
         here = posixpath.dirname(importer)
         stem = posixpath.basename(importer)[:-3]
@@ -209,6 +212,9 @@ class Project:
     def _crates(self, name: str) -> list[str]:
         """Return the source folders of a workspace member called `name`."""
         dashed = name.replace("_", "-")
+        told = self._packages.get(f"crate {dashed}")
+        if told is not None:
+            return [posixpath.join(told, "src")]
         return [
             f
             for f in self.folders
@@ -229,6 +235,31 @@ class Project:
                 if isinstance(binding.item, Class):
                     out.append(binding.item)
         return out
+
+    def parts_of(self, cls: Class) -> list[Class]:
+        """Return what other files of the same crate add to a type, or where they declare it."""
+        if cls.module is None or cls.module.language != "rust":
+            return []
+        key = (cls.name, cls.module.path, cls.line)
+        if key not in self._parts:
+            crate = _crate(cls.module.path)
+            others = [p for p in self.classes.get(cls.name, ()) if p != cls.module.path]
+            found = [c for p in others if _crate(p) == crate for c in self._classes_in(p, cls.name)]
+            whole = [c for c in found if not c.partial]
+            if cls.partial:  # a name that several files declare belongs to none of them
+                own = whole[0] if len(whole) == 1 else None
+                found = [c for c in found if c is own or (own is not None and c.partial)]
+            else:
+                found = [c for c in found if c.partial] if not whole else []
+            self._parts[key] = found
+        return self._parts[key]
+
+    def _classes_in(self, path: str, name: str) -> list[Class]:
+        module = self.module(path)
+        if module is None:
+            return []
+        bound = scope_of(module.top).names.get(name, ())
+        return [b.item for b in bound if isinstance(b.item, Class)]
 
     def subclasses(self, name: str) -> list[Class]:
         """Return the classes that name `name` among their bases."""
@@ -282,3 +313,11 @@ class Project:
                     if isinstance(binding.item, Function) and binding.item not in out:
                         out.append(binding.item)
         return out
+
+
+def _crate(path: str) -> str:
+    """Return the folder of the crate a Rust file belongs to."""
+    folder = posixpath.dirname(path)
+    while folder and posixpath.basename(folder) != "src":
+        folder = posixpath.dirname(folder)
+    return folder or posixpath.dirname(path)

@@ -129,6 +129,13 @@ QUIET_LIBRARIES = (
     "io", "bufio", "math", "sort", "slices", "maps", "reflect", "regexp", "unicode", "hash",
     "@nestjs/swagger", "class-validator", "vscode", "electron", "react-dom", "next", "vue",
     "svelte",
+    "tokio", "tokio_util", "tokio_stream", "futures_util", "async_trait", "async_stream",
+    "parking_lot", "once_cell", "lazy_static", "dashmap", "indexmap", "itertools", "rand",
+    "serde_yaml", "sha2", "hmac", "hex", "urlencoding", "percent_encoding", "tracing_subscriber",
+    "env_logger", "strum", "dirs", "shellexpand", "walkdir", "ignore", "csv", "rayon", "crossbeam",
+    "flume", "jsonwebtoken", "minijinja", "tera", "handlebars", "color_eyre", "eyre", "snafu",
+    "governor", "moka", "lru", "prometheus", "rust_decimal", "dotenvy", "dotenv", "figment",
+    "rmcp_macros", "bytes", "http_body_util", "tower_http", "secrecy", "zeroize", "arc_swap",
 )  # fmt: skip
 SDK_ROOTS = (
     "mcp", "fastmcp", "@modelcontextprotocol/sdk", "@modelcontextprotocol/server",
@@ -159,6 +166,9 @@ MONEY = _words(
     "pay buy sell capture billing stake loan locate tip allowance escrow mandate "
     "dispute disputes credit topup pspreference transaction transactions renew"
 )
+# Records that move value only when they are granted to someone.
+GRANTED = _words("coupon coupons voucher vouchers discount promotion giftcard")
+GRANTING = _words("apply redeem grant award issue")
 # A record about money that moves none.
 MONEY_NOT = _words(
     "method methods customer customers product products catalog webhook webhooks note notes "
@@ -302,6 +312,8 @@ def key_like(name: str) -> bool:
 def about_money(text: str) -> bool:
     """Tell whether a path or name is about something whose change moves value."""
     words = set(split(text))
+    if words & GRANTED and words & GRANTING:
+        return True
     return bool(words & MONEY) and not words & MONEY_NOT
 
 

@@ -14,6 +14,7 @@ SUFFIXES: dict[str, tuple[str, str]] = {
     **dict.fromkeys((".ts", ".mts", ".cts"), ("javascript", "TYPESCRIPT")),
     ".tsx": ("javascript", "TSX"),
     ".go": ("go", "LANGUAGE"),
+    ".rs": ("rust", "LANGUAGE"),
 }
 
 

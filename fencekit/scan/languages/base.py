@@ -28,6 +28,7 @@ from fencekit.scan.facts import (
     Expr,
     Function,
     If,
+    Import,
     Index,
     ListOf,
     Lit,
@@ -65,7 +66,7 @@ class Language:
     stmts: dict[str, StmtRule]
     self_names: frozenset[str] = frozenset()
     block_value: bool = False  # the last expression of a body is its value
-    finish: Callable[[Lowering], None] | None = None
+    finish: Callable[[Lowering], list[Stmt] | None] | None = None  # what a whole file adds
     comment_types: frozenset[str] = frozenset({"comment", "line_comment", "block_comment"})
 
 
@@ -80,6 +81,7 @@ class Lowering:
     owner: Class | None = None
     exports: dict[str, str] = field(default_factory=dict)
     classes: dict[str, Class] = field(default_factory=dict)
+    imports: dict[str, Import] = field(default_factory=dict)
     package: str = ""
     line_shift: int = 0
 
@@ -146,6 +148,7 @@ class Lowering:
             function.owner,
             self.exports,
             self.classes,
+            self.imports,
             self.package,
             self.line_shift,
         )
