@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fencekit.scan import words
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import Call, Expr, Index, Member, Name
+from fencekit.scan.scopes import scope_of
 from fencekit.scan.values import Const, Env, Ext, Input, Record, Seq, Unknown, Value
 
 SQL_CALLS = frozenset({
@@ -334,7 +335,7 @@ def targets(ev: Evaluator, call: Call, env: Env) -> str:
 
 
 def body_says(ev: Evaluator, call: Call, env: Env) -> str:
-    """Return "read" or "write" where the body names an RPC method or a GraphQL operation."""
+    """Return "read", "write" or "declare" where the body names an RPC method, or a GraphQL one."""
     for arg in call.args:
         for value in _unfold(ev, ev.eval(arg.value, env)):
             if not isinstance(value, Record):
@@ -357,11 +358,37 @@ def rpc_says(method: str) -> str:
     """Judge an RPC method by its verb; namespaces and prefixes before it are passed over."""
     parts = words.split(re.split(r"[._/]", method)[-1]) or words.split(method)
     for word in parts:
-        if word in words.READING:
-            return "read"
-        if word in words.ADDING or word in words.DECLARING:
-            return "write"
-    return "read" if not words.writes_by_name(method) else "write"
+        said = _verb_says(word)
+        if said:
+            return said
+    first = parts[0] if parts else ""
+    for end in range(len(first) - 1, 2, -1):  # `sendtoaddress`: no sign parts the words
+        said = _verb_says(first[:end])
+        if said:
+            return said
+    return "read"
+
+
+def _verb_says(word: str) -> str:
+    if word in words.READING:
+        return "read"
+    if word in words.DECLARING:
+        return "declare"
+    return "write" if word in words.ADDING else ""
+
+
+def later_calls(call: Call, env: Env) -> list[Call]:
+    """Return the calls on what a call gives, along a builder, nearest first."""
+    above = {
+        id(c.callee.obj): c
+        for c in scope_of(env.function).calls
+        if isinstance(c.callee, Member) and isinstance(c.callee.obj, Call)
+    }
+    out: list[Call] = []
+    while id(call) in above:
+        call = above[id(call)]
+        out.append(call)
+    return out
 
 
 def _unfold(ev: Evaluator, values: list[Value]) -> list[Value]:
@@ -381,16 +408,19 @@ def http_effect(
         return NOTHING
     where = targets(ev, call, env)
     said = body_says(ev, call, env)
+    for later in later_calls(call, env):  # `post(url).json(&body)`
+        said = said or body_says(ev, later, env)
     if said == "read":
         return NOTHING
     tail = [s for s in re.split(r"[/?]", where.split(" ")[0]) if s and "{}" not in s]
     last_words = set(words.split(tail[-1])) if tail else set()
     asks = last_words & words.QUERYING and not last_words & (words.ADDING - {"request"})
-    if verb in ("POST", "?") and said != "write" and (asks or words.reads_by_name(around)):
+    if verb in ("POST", "?") and not said and (asks or words.reads_by_name(around)):
         return NOTHING
     declares = verb in words.HTTP_DECLARATIVE and not set(words.split(where)) & words.ADDS_ANYWAY
     if verb == "POST":
         declares = bool(last_words & words.DECLARES_ANYWAY) and not last_words & words.ADDS_ANYWAY
+        declares = declares or said == "declare"
     return Effect(f"HTTP {verb}" if verb != "?" else "HTTP", declares, certain, where)
 
 
@@ -449,7 +479,7 @@ def _by_verb(
     target = ".".join([*sorted(near), name])
     if isinstance(value, Ext) and value.root:
         calls = value.steps.count("()")
-        if _makes_type(value, env) or (name == "send" and not call.args and calls):
+        if _makes_type(value, env) or _sent_builder(value, name, call):
             return None  # a value is made, or a builder sent whose own verb was judged
         plain = len(parts) == 1 and parts[0] in words.CONTAINER
         if plain and calls > 1 and not near & words.CLIENT:
@@ -470,6 +500,14 @@ def _by_verb(
             text = ".".join([*_dotted(call.callee.obj), name])
             return Effect(text, kind == "declaring", False, target, weak=not near & words.CLIENT)
     return None
+
+
+def _sent_builder(value: Ext, name: str, call: Call) -> bool:
+    """Tell whether a call only carries out what a builder's earlier step says."""
+    if name == "send" and not call.args:
+        return "()" in value.steps
+    asked = any(s.startswith(("query", "prepare", "sql")) for s in value.steps[:-1])
+    return asked and name in ("execute", "run", "exec", "send")
 
 
 MAKERS = frozenset({"new", "try", "from", "builder", "default", "with", "of", "open", "init"})

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fencekit.scan import words
+from fencekit.scan.effects import later_calls
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import Call, Expr, Member
 from fencekit.scan.values import Const, Env, Ext, Func, Input, Inst, Record, Seq, Unknown, Value
@@ -91,7 +92,7 @@ def at_call(ev: Evaluator, call: Call, env: Env) -> tuple[list[KeyFact], set[str
     """Return the key facts of a write's arguments, and the names of all inputs that reach it."""
     facts: list[KeyFact] = []
     inputs: set[str] = set()
-    chain: Call | None = call
+    chain: Call | None = [call, *later_calls(call, env)][-1]
     steps = 0
     while chain is not None and steps < 12:
         steps += 1

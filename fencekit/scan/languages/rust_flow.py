@@ -59,10 +59,9 @@ def settle(low: Lowering, node: Node | None, how: How) -> list[Stmt]:
     if node.type in LEAVES or node.type in LOOPS:
         return low.stmt(node)
     if node.type == "macro_invocation":
-        from fencekit.scan.languages.rust_macros import leaves
+        from fencekit.scan.languages.rust_macros import settled_macro
 
-        if leaves(low, node):
-            return low.stmt(node)
+        return settled_macro(low, node, how)
     return [how(low.line(node), low.expr(node))]
 
 

@@ -34,6 +34,8 @@ from fencekit.scan.languages.rust_types import pattern
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from fencekit.scan.languages.rust_flow import How
+
 TEXTS = frozenset({"format", "concat", "formatdoc", "indoc", "format_args", "format_compact"})
 LISTS = frozenset({"vec", "smallvec", "join", "try_join", "array", "hashset"})
 LEAVING = frozenset({"bail", "panic", "unreachable", "todo", "unimplemented"})
@@ -48,11 +50,6 @@ def macro_name(low: Lowering, node: Node) -> str:
 def tokens(node: Node) -> Node | None:
     """Return what a macro or an attribute is given."""
     return next((c for c in node.children if c.type == "token_tree"), None)
-
-
-def leaves(low: Lowering, node: Node) -> bool:
-    """Tell whether nothing after a macro is reached."""
-    return macro_name(low, node) in LEAVING
 
 
 def macro(low: Lowering, node: Node) -> Expr:
@@ -76,12 +73,17 @@ def macro(low: Lowering, node: Node) -> Expr:
 
 def macro_stmt(low: Lowering, node: Node) -> Stmt | list[Stmt]:
     """Lower a macro that stands as a statement."""
+    return settled_macro(low, node, Do)[0]
+
+
+def settled_macro(low: Lowering, node: Node, how: How) -> list[Stmt]:
+    """Lower a macro whose value goes where `how` says."""
     told, tree = macro_name(low, node), tokens(node)
     if told in ("select", "select_biased") and tree is not None:
-        return Switch(low.line(node), Expr(low.line(node)), selected(low, tree))
+        return [Switch(low.line(node), Expr(low.line(node)), selected(low, tree, how))]
     if told in LEAVING:
-        return Raise(low.line(node), macro(low, node))
-    return Do(low.line(node), macro(low, node))
+        return [Raise(low.line(node), macro(low, node))]
+    return [how(low.line(node), macro(low, node))]
 
 
 def inner(low: Lowering, tree: Node) -> list[Node]:
@@ -192,8 +194,10 @@ def template(low: Lowering, given: list[Node], line: int) -> Expr:
     return Template(line, parts=[p for p in parts if not isinstance(p, Lit) or p.value])
 
 
-def selected(low: Lowering, tree: Node) -> list[Case]:
+def selected(low: Lowering, tree: Node, how: How) -> list[Case]:
     """Lower the branches of `select!`: `pattern = future => what is done`."""
+    from fencekit.scan.languages.rust_flow import settle
+
     cases: list[Case] = []
     head: list[Node] = []
     nodes = inner(low, tree)
@@ -212,7 +216,7 @@ def selected(low: Lowering, tree: Node) -> list[Case]:
         body: list[Stmt] = []
         if end > at + 1:
             for found in again(low, nodes[at + 1], nodes[end - 1]):
-                body += low.stmt(found)
+                body += settle(low, found, how)
         cases.append(Case([Expr(low.line(tree))], [*_awaited(low, head), *body]))
         at = end + 1 if end < len(nodes) and nodes[end].type == "," else end
         head = []

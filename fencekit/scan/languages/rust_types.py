@@ -84,7 +84,8 @@ def pattern(low: Lowering, node: Node | None) -> Expr:
     inner = list(low.named(node))
     match node.type:
         case "identifier" | "shorthand_field_identifier":
-            return Name(line, low.text(node))
+            told = low.text(node)
+            return Lit(line, None) if is_constant(told) else Name(line, told)
         case "tuple_struct_pattern":
             of_type = node.child_by_field_name("type")
             inner = [c for c in inner if c != of_type]
@@ -102,6 +103,11 @@ def pattern(low: Lowering, node: Node | None) -> Expr:
             return pattern(low, found[0]) if found else Lit(line, None)
         case _:
             return Lit(line, None)
+
+
+def is_constant(told: str) -> bool:
+    """Tell whether a name in a pattern is compared with rather than bound."""
+    return told == "None" or (told.isupper() and len(told) > 1)
 
 
 def _field_pattern(low: Lowering, node: Node) -> list[Entry]:
@@ -136,7 +142,7 @@ def tested(low: Lowering, node: Node | None) -> list[Expr]:
             told = low.text(node)
             if told == "None":
                 return [Lit(low.line(node), None)]
-            return [low.expr(node)] if told.isupper() and len(told) > 1 else []
+            return [low.expr(node)] if is_constant(told) else []
         case "scoped_identifier" | "string_literal" | "raw_string_literal" | "integer_literal":
             return [low.expr(node)]
         case "boolean_literal" | "char_literal":
