@@ -110,6 +110,11 @@ def _input_method(ev: Parts, obj: Input, name: str, call: Call, env: Env) -> lis
         return [Const(obj.tool, file=env.file, line=call.line)]
     told = [t.value for a in call.args[:2] for t in ev.texts(a.value, env) if t.value]
     label = str(told[0]) if told else obj.name
+    if obj.tool and name == "get" and told:
+        if label == "name":
+            return [Const(obj.tool, file=env.file, line=call.line)]
+        inside = obj.tool if label in ("params", "request") else ""
+        return [Input(label, inside, file=env.file, line=call.line)]
     return [Input(label, obj.tool, file=env.file, line=call.line)]
 
 

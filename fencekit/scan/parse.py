@@ -59,12 +59,19 @@ def _part_parser(language_name: str, grammar: Callable[[], object]) -> Parser:
     return Parser(Grammar(grammar()))
 
 
-def parse_part(source: bytes, language: Language, first: Node, last: Node) -> Tree:
-    """Parse what stands between two nodes again; positions stay those of the whole source."""
+def parse_part(source: bytes, language: Language, first: Node, last: Node, end: bytes) -> Tree:
+    """Parse what stands between two nodes again, as if `end` stood behind it.
+
+    Positions stay those of the whole source; `end` is taken from where it comes next in it.
+    """
     parser = _part_parser(language.name, language.grammar)
-    parser.included_ranges = [
-        Range(first.start_point, last.end_point, first.start_byte, last.end_byte)
-    ]
+    ranges = [Range(first.start_point, last.end_point, first.start_byte, last.end_byte)]
+    at = source.find(end, last.end_byte)
+    if at >= 0:
+        row = last.end_point[0] + source.count(b"\n", last.end_byte, at)
+        column = at - (source.rfind(b"\n", 0, at) + 1)
+        ranges.append(Range((row, column), (row, column + len(end)), at, at + len(end)))
+    parser.included_ranges = ranges
     return parser.parse(source)
 
 
@@ -85,6 +92,7 @@ def index_file(path: str, source: bytes, language: Language, tree: Tree) -> File
             told = source[start : node.end_byte].decode("utf-8", "replace").strip("\"'")
             table.setdefault(told, []).append(start)
     facts.schema = any(word in source for word in SCHEMA_WORDS)
+    facts.protocol = b"tools/list" in source
     for label, names in (("import", facts.imports), ("mark", facts.marks)):
         texts = {source[n.start_byte : n.end_byte] for n in found.get(label, ())}
         names.extend(sorted(t.decode("utf-8", "replace").strip("\"'`") for t in texts))

@@ -6,11 +6,12 @@ and each declaration a place of its own.
 
 from __future__ import annotations
 
+from fencekit.scan.answered import Answered
 from fencekit.scan.constructed import CONSTRUCT, Constructed
 from fencekit.scan.decorated import MARKS, Decorated
 from fencekit.scan.described import Described
 from fencekit.scan.facts import Call
-from fencekit.scan.listed import LISTERS, Listed
+from fencekit.scan.listed import LISTERS
 from fencekit.scan.registered import REGISTER, Registered
 from fencekit.scan.registrar import functions_of
 from fencekit.scan.scopes import scope_of
@@ -18,13 +19,18 @@ from fencekit.scan.toolspec import Tool, name_of
 from fencekit.scan.values import Env, Ext, Inst
 
 
-class Finder(Decorated, Registered, Listed, Described, Constructed):
+class Finder(Decorated, Registered, Described, Constructed, Answered):
     """Collects the tools of one project."""
 
     def find(self) -> list[Tool]:
         """Return all tools, in order of file and line."""
-        if not self.sdk_present:
-            return []
+        if self.sdk_present:
+            self._declared()
+        self._answered()
+        return self._unique()
+
+    def _declared(self) -> None:
+        """Collect the tools that are declared to an SDK."""
         for path, fact in sorted(self.project.facts.items()):
             calls = fact.calls
             marked = bool(MARKS.intersection(fact.marks))
@@ -52,7 +58,6 @@ class Finder(Decorated, Registered, Listed, Described, Constructed):
         self._described()
         self._constructed()
         self._mount()
-        return self._unique()
 
     # Names as advertised.
 

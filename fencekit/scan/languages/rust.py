@@ -168,6 +168,8 @@ def method_call(low: Lowering, node: Node, target: Node, args: list[Node]) -> Ex
             alternative: Expr = Call(line, low.expr(other), [])
         else:
             alternative = low.expr(other)
+        if isinstance(alternative, Lit) and not alternative.value:
+            return low.expr(value)  # a missing text stands for nothing
         return Choice(line, [low.expr(value), alternative])
     if told in ("and_then", "map") and len(args) == 1:
         if args[0].type != "closure_expression":

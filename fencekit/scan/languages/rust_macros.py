@@ -96,12 +96,14 @@ def again(low: Lowering, first: Node, last: Node) -> list[Node]:
     """Parse the source from one token to another again, as expressions."""
     from fencekit.scan.parse import parse_part
 
-    root = parse_part(low.source, low.language, first, last).root_node
+    if first == last and first.type != "token_tree":
+        return [first]
+    root = parse_part(low.source, low.language, first, last, b";").root_node
     out: list[Node] = []
     for child in low.named(root):
-        inside = child.type == "expression_statement" and child.named_child_count
+        inside = child.type in ("expression_statement", "ERROR") and child.named_child_count
         out.append(child.named_children[0] if inside else child)
-    return [c for c in out if c.type != "ERROR"]
+    return [c for c in out if c.type not in ("ERROR", "empty_statement")]
 
 
 def arguments(low: Lowering, tree: Node) -> list[Node]:
