@@ -130,7 +130,7 @@ def _run(command: Sequence[str], env: dict[str, str], limit: float) -> str:
         code = process.wait(limit)
         return f"exit {code}" if code >= 0 else f"signal {-code}"
     except subprocess.TimeoutExpired:
-        return f"still running after {limit:g} s"
+        return f"client ended at the limit of {limit:g} s"
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

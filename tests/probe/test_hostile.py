@@ -85,7 +85,7 @@ def test_a_client_that_hangs_is_ended_at_the_limit_and_scored_by_the_record():
     code = "import time; time.sleep(60)"
     trial = run_trial([sys.executable, "-c", code, "{server}"], MODES["honest"], limit=0.3)
 
-    assert trial.ended == "still running after 0.3 s"
+    assert trial.ended == "client ended at the limit of 0.3 s"
     assert trial.score is Score.NOT_RUN
 
 
