@@ -1,14 +1,16 @@
-"""One charge, attempted again and again behind the fence: one process's part of a storm.
+"""Charges, attempted again and again behind the fence: one process's part of a storm.
 
-The charge is real enough to count: it appends one line to a file, synced, out of the fence's sight.
+A charge is real enough to count: it appends one line to a file, synced, out of the fence's sight.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ class Tally:
     served: int = 0
     stood_down: int = 0
     unanswered: int = 0
+    # Each is an order and the hash of the certificate that somebody got for it.
     receipts: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
 
@@ -60,49 +63,62 @@ class Tally:
 
 
 class Charging:
-    """Callers of one process that all want the same order charged.
+    """Callers of one process that all want the same orders charged.
 
+    All callers of all processes go through the orders in one random sequence, so that they meet.
     `after` runs in the middle of the effect: the money has moved, the fence has not heard of it.
     """
 
     def __init__(
-        self, fence: Fence, order: str, effects: Path, after: Callable[[], None] | None = None
+        self,
+        fence: Fence,
+        orders: Sequence[str],
+        effects: Path,
+        after: Callable[[], None] | None = None,
     ) -> None:
         self._fence = fence
-        self._order = order
+        self._orders = orders
         self._effects = effects
         self._after = after
         self._lock = threading.Lock()
 
     def attempt(self, times: int) -> Tally:
         """Ask `times` times from up to `THREADS` threads that start at one instant."""
-        tally = Tally()
         callers = min(THREADS, times)
-        if not callers:
-            return tally
-        start = threading.Barrier(callers)
         shares = [times // callers + (n < times % callers) for n in range(callers)]
-        threads = [threading.Thread(target=self._caller, args=(s, start, tally)) for s in shares]
+        return self._together([_times(share) for share in shares])
+
+    def attempt_for(self, seconds: float) -> Tally:
+        """Ask from `THREADS` threads until the time is up."""
+        return self._together([_until(seconds) for _ in range(THREADS)])
+
+    def _together(self, goes_on: list[Callable[[], bool]]) -> Tally:
+        tally = Tally()
+        start = threading.Barrier(max(1, len(goes_on)))
+        threads = [
+            threading.Thread(target=self._caller, args=(more, start, tally)) for more in goes_on
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         return tally
 
-    def _caller(self, times: int, start: threading.Barrier, tally: Tally) -> None:
+    def _caller(self, more: Callable[[], bool], start: threading.Barrier, tally: Tally) -> None:
+        sequence = random.Random(self._orders[0])
         start.wait()
-        for _ in range(times):
-            mine = self._once()
+        while more():
+            mine = self._once(sequence.choice(self._orders))
             with self._lock:
                 tally.add(mine)
 
-    def _once(self) -> Tally:
+    def _once(self, order: str) -> Tally:
         try:
             admission = self._fence.prepare(
-                f"charge:{self._order}",
+                f"charge:{order}",
                 "charge_card",
-                {"order": self._order, "cents": CENTS},
-                domain=f"order:{self._order}",
+                {"order": order, "cents": CENTS},
+                domain=f"order:{order}",
                 holder="process",
             )
         except Refused:
@@ -110,20 +126,32 @@ class Charging:
         except LedgerError as problem:
             return Tally(unanswered=1, problems=[str(problem)])
         if isinstance(admission, Fresh):
-            return self._run(admission.ticket)
+            return self._run(order, admission.ticket)
         cert = admission.cert
         broken = [] if cert.verify() else [f"receipt {cert.hash[:12]} does not verify"]
-        return Tally(served=1, receipts={cert.hash}, problems=broken)
+        return Tally(served=1, receipts={f"{order} {cert.hash}"}, problems=broken)
 
-    def _run(self, ticket: PreparedEffect) -> Tally:
-        receipt = charge(self._effects, self._order)
+    def _run(self, order: str, ticket: PreparedEffect) -> Tally:
+        receipt = charge(self._effects, order)
         if self._after is not None:
             self._after()
         try:
             cert = self._fence.commit(ticket, receipt)
         except FenceError as problem:
             return Tally(executed=1, problems=[str(problem)])
-        return Tally(executed=1, receipts={cert.hash})
+        return Tally(executed=1, receipts={f"{order} {cert.hash}"})
+
+
+def _times(left: int) -> Callable[[], bool]:
+    """Say yes so many times."""
+    rounds = iter(range(left))
+    return lambda: next(rounds, None) is not None
+
+
+def _until(seconds: float) -> Callable[[], bool]:
+    """Say yes until the time is up."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() < end
 
 
 def charge(effects: Path, order: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A storm: many processes, at one instant and again later, all try to make the same charge.
+"""A storm: many processes, at one instant and again later, all try to make the same charges.
 
 The race comes first, all callers at once; when it is over, the rest of the attempts arrive as late
 retries. With `kill`, the process that charges is killed with SIGKILL in the middle of it, between
@@ -7,6 +7,7 @@ the race and the late retries. What really happened is counted in a file outside
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import json
 import os
@@ -31,13 +32,18 @@ _KILL_WITHIN = 30.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What to try: `ledger` is a URL, `folder` is where the charges are counted."""
+    """What to try: `ledger` is a URL, `folder` is where the charges are counted.
+
+    With `seconds` the attempts at all `intents` go on for that long, however many they become.
+    """
 
     ledger: str
     folder: Path
     attempts: int = 1000
     processes: int = 1
     kill: bool = False
+    intents: int = 1
+    seconds: float | None = None
     order: str = field(default_factory=lambda: f"order-{secrets.token_hex(6)}")
 
     @property
@@ -45,13 +51,22 @@ class Plan:
         """The file to which each charge appends a line."""
         return self.folder / f"{self.order}.jsonl"
 
+    @property
+    def orders(self) -> list[str]:
+        """The orders that are charged, each an intent of its own."""
+        if self.intents == 1:
+            return [self.order]
+        return [f"{self.order}-{n}" for n in range(self.intents)]
+
 
 @dataclass(frozen=True)
 class Outcome:
     """What happened. `lost` attempts died with a killed process: their callers heard nothing."""
 
     plan: Plan
+    attempts: int
     executions: int
+    repeated: int
     tally: Tally
     lost: int
     killed: int
@@ -60,17 +75,22 @@ class Outcome:
     @property
     def prevented(self) -> int:
         """The attempts that did not charge."""
-        return self.plan.attempts - self.executions
+        return self.attempts - self.executions
 
     @property
     def shortcomings(self) -> list[str]:
         """Why the storm did not show what it is meant to show; empty where it did."""
         found = []
-        if self.executions != 1:
+        if self.plan.intents == 1 and self.executions != 1:
             found.append(f"the charge ran {self.executions} times, not once")
-        if len(self.tally.receipts) > 1:
-            found.append(f"{len(self.tally.receipts)} different receipts were served")
-        if self.tally.answered + self.lost != self.plan.attempts:
+        if self.repeated and self.plan.intents > 1:
+            found.append(f"{self.repeated} of {self.plan.intents} charges ran more than once")
+        if not self.executions:
+            found.append("nothing was charged at all")
+        receipts = self.tally.receipts
+        if len(receipts) > len({receipt.split()[0] for receipt in receipts}):
+            found.append(f"{len(receipts)} different receipts were served")
+        if self.tally.answered + self.lost != self.attempts:
             found.append(f"{self.tally.answered + self.lost} attempts were accounted for")
         if self.plan.kill and not self.killed:
             found.append("no process was killed")
@@ -81,8 +101,10 @@ class Outcome:
         return {
             "order": self.plan.order,
             "processes": self.plan.processes,
-            "attempts": self.plan.attempts,
+            "intents": self.plan.intents,
+            "attempts": self.attempts,
             "executions": self.executions,
+            "repeated": self.repeated,
             "served": self.tally.served,
             "stood_down": self.tally.stood_down,
             "unanswered": self.tally.unanswered,
@@ -98,6 +120,8 @@ class _Caller(Protocol):
     """Somebody who can be told to ask; `heard` returns None where it died before it answered."""
 
     def ask(self, times: int) -> None: ...
+
+    def ask_for(self, seconds: float) -> None: ...
 
     def heard(self) -> Tally | None: ...
 
@@ -115,6 +139,8 @@ def run(plan: Plan, say: Callable[[str], None]) -> Outcome:
 
 def _storm(plan: Plan, callers: list[_Caller], say: Callable[[str], None]) -> Outcome:
     began = time.monotonic()
+    if plan.seconds is not None:
+        return _lasting_storm(plan, plan.seconds, callers, say)
     total, lost = Tally(), 0
     racing = min(plan.attempts, len(callers) * THREADS)
     say(f"{racing} callers at one instant")
@@ -141,8 +167,36 @@ def _storm(plan: Plan, callers: list[_Caller], say: Callable[[str], None]) -> Ou
             lost += times
         else:
             total.add(tally)
-    elapsed = time.monotonic() - began
-    return Outcome(plan, len(charges(plan.effects)), total, lost, killed, elapsed)
+    return _outcome(plan, plan.attempts, total, lost, killed, time.monotonic() - began)
+
+
+def _lasting_storm(
+    plan: Plan, seconds: float, callers: list[_Caller], say: Callable[[str], None]
+) -> Outcome:
+    """All callers go through all orders until the time is up; half-way one may be killed."""
+    began = time.monotonic()
+    say(f"{len(callers) * THREADS} callers, {plan.intents} orders, {seconds:g} s")
+    for caller in callers:
+        caller.ask_for(seconds)
+    killed = 0
+    if plan.kill:
+        threading.Event().wait(seconds / 2)
+        killed = _kill_who_charges(plan, callers)
+    total = Tally()
+    for caller in callers:
+        tally = caller.heard()
+        if tally is not None:
+            total.add(tally)
+    # How often a process that was killed had asked, nobody knows.
+    return _outcome(plan, total.answered, total, 0, killed, time.monotonic() - began)
+
+
+def _outcome(
+    plan: Plan, attempts: int, total: Tally, lost: int, killed: int, elapsed: float
+) -> Outcome:
+    ran = collections.Counter(made["order"] for made in charges(plan.effects))
+    repeated = sum(times > 1 for times in ran.values())
+    return Outcome(plan, attempts, ran.total(), repeated, total, lost, killed, elapsed)
 
 
 def _share(times: int, among: int) -> list[int]:
@@ -153,11 +207,14 @@ class _Here:
     """The callers of this very process."""
 
     def __init__(self, fence: Fence, plan: Plan) -> None:
-        self._charging = Charging(fence, plan.order, plan.effects)
+        self._charging = Charging(fence, plan.orders, plan.effects)
         self._tally = Tally()
 
     def ask(self, times: int) -> None:
         self._tally = self._charging.attempt(times)
+
+    def ask_for(self, seconds: float) -> None:
+        self._tally = self._charging.attempt_for(seconds)
 
     def heard(self) -> Tally:
         return self._tally
@@ -180,9 +237,9 @@ class _Worker:
         self._tell(
             {
                 "ledger": plan.ledger,
-                "order": plan.order,
+                "orders": plan.orders,
                 "effects": str(plan.effects),
-                "hold": plan.kill,
+                "hold": plan.kill and plan.seconds is None,
             }
         )
 
@@ -196,6 +253,9 @@ class _Worker:
 
     def ask(self, times: int) -> None:
         self._tell({"times": times})
+
+    def ask_for(self, seconds: float) -> None:
+        self._tell({"seconds": seconds})
 
     def heard(self) -> Tally | None:
         said = self._hear()
@@ -231,7 +291,7 @@ class _Worker:
 
 @contextlib.contextmanager
 def _workers(plan: Plan) -> Iterator[list[_Worker]]:
-    limit = 60 + plan.attempts / 20
+    limit = 60 + (plan.attempts / 20 if plan.seconds is None else 2 * plan.seconds)
     workers: list[_Worker] = []
     try:
         for _ in range(plan.processes):

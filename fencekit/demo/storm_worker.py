@@ -1,7 +1,7 @@
 """One process of a storm: `python -m fencekit.demo.storm_worker`, told what to do on its input.
 
 Each line in is a JSON object, each gets one line back: first the plan (answered when the ledger is
-open), then how often to ask, until the input ends.
+open), then how often or for how long to ask, until the input ends.
 """
 
 from __future__ import annotations
@@ -33,13 +33,17 @@ def main() -> None:
         after = threading.Event() if plan["hold"] else None
         charging = Charging(
             fence,
-            plan["order"],
+            plan["orders"],
             Path(plan["effects"]),
             None if after is None else lambda: _held(after),
         )
         _say({"ready": True})
         for line in sys.stdin:
-            _say(charging.attempt(json.loads(line)["times"]).to_json())
+            asked = json.loads(line)
+            if "seconds" in asked:
+                _say(charging.attempt_for(asked["seconds"]).to_json())
+            else:
+                _say(charging.attempt(asked["times"]).to_json())
 
 
 def _held(never: threading.Event) -> None:

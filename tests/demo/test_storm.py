@@ -14,6 +14,7 @@ from fencekit.core.errors import LedgerFull
 from fencekit.core.state import Done, Unknown
 from fencekit.demo import storm
 from fencekit.demo.charging import Tally, charge, charges
+from tests.ledger.conformance import url_of
 
 
 def invoke(*arguments):
@@ -172,3 +173,45 @@ def test_a_tally_survives_the_pipe():
     tally = Tally(executed=1, served=2, receipts={"b", "a"}, problems=["p"])
 
     assert Tally.from_json(json.loads(json.dumps(tally.to_json()))) == tally
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "redis"])
+def test_many_charges_for_a_while_each_run_once(tmp_path, kind):
+    plan = storm.Plan(url_of(kind, tmp_path), tmp_path, processes=2, intents=40, seconds=1)
+
+    outcome = storm.run(plan, quiet)
+
+    assert outcome.shortcomings == []
+    assert 1 <= outcome.executions <= 40
+    assert outcome.executions == outcome.tally.executed
+    assert outcome.repeated == 0
+    assert outcome.attempts == outcome.tally.answered > outcome.executions
+
+
+def test_a_charge_that_ran_twice_is_told_by_many_intents(tmp_path):
+    """The instrument can fail: somebody charges one order outside the fence."""
+    plan = storm.Plan(f"sqlite:{tmp_path / 'fence.db'}", tmp_path, intents=2, seconds=0.2)
+    charge(plan.effects, plan.orders[0])
+
+    outcome = storm.run(plan, quiet)
+
+    assert outcome.repeated == 1
+    assert outcome.shortcomings == ["1 of 2 charges ran more than once"]
+
+
+def test_the_command_takes_intents_and_seconds():
+    done = invoke("--intents", "3", "--seconds", "0.2")
+    assert done.exit_code == 0
+    assert "CHARGED MORE THAN ONCE" in done.stdout
+    assert json.loads(invoke("--intents", "3", "--seconds", "0.2", "--json").stdout)["intents"] == 3
+
+
+def test_a_process_killed_half_way_leaves_nothing_that_runs_twice(tmp_path):
+    plan = storm.Plan(
+        f"sqlite:{tmp_path / 'fence.db'}", tmp_path, processes=3, kill=True, intents=20, seconds=1
+    )
+
+    outcome = storm.run(plan, quiet)
+
+    assert (outcome.killed, outcome.repeated, outcome.shortcomings) == (1, 0, [])
+    assert outcome.elapsed < 20
