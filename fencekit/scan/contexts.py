@@ -16,11 +16,12 @@ MAX_CONTEXTS = 2000
 
 def expand(ev: Parts, expr: Expr, env: Env, depth: int = 0) -> list[Env]:
     """Return activations that give the names in `expr` one value at a time."""
-    if depth > 5:
+    if depth > 5 or ev.spent:
         return [env]
     source = _source(ev, expr, env)
     if source is None:
         return [env]
+    ev.steps += len(source)
     out: list[Env] = []
     for inner in source:
         out.extend(expand(ev, expr, inner, depth + 1))

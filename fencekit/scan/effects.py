@@ -137,7 +137,8 @@ def _known(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effe
     path = ".".join([root, *steps]) if root else ".".join(steps)
     if path in PROCESS or (root in ("child_process", "execa", "subprocess") and steps):
         return _process(ev, call, env)
-    if (root in FILE_ROOTS or path.split(".")[0] in ("Bun", "Deno")) and steps:
+    text_of_os = root == "os" and "()" in value.steps  # `os.getenv("X").replace(…)`
+    if (root in FILE_ROOTS or path.split(".")[0] in ("Bun", "Deno")) and steps and not text_of_os:
         found = _file(ev, last, call, env)
         if found is not None:
             return found
@@ -406,13 +407,22 @@ def http_effect(
     """Return the write of one HTTP verb, or nothing where it only asks."""
     if verb in words.HTTP_READS:
         return NOTHING
-    where = targets(ev, call, env)
     said = body_says(ev, call, env)
     for later in later_calls(call, env):  # `post(url).json(&body)`
         said = said or body_says(ev, later, env)
-    if said == "read":
+    return by_verb_and_path(verb, targets(ev, call, env), around, said=said, certain=certain)
+
+
+def by_verb_and_path(
+    verb: str, where: str, around: str, *, said: str = "", certain: bool = True
+) -> Effect:
+    """Return the write of a verb on a path, or nothing where it only asks.
+
+    `around` is the name of what sends it; `said` what its body says of itself ("read", "write").
+    """
+    if verb in words.HTTP_READS or said == "read":
         return NOTHING
-    tail = [s for s in re.split(r"[/?]", where.split(" ")[0]) if s and "{}" not in s]
+    tail = [s for s in re.split(r"[/?]", where.split(" ", maxsplit=1)[0]) if s and "{}" not in s]
     last_words = set(words.split(tail[-1])) if tail else set()
     asks = last_words & words.QUERYING and not last_words & (words.ADDING - {"request"})
     if verb in ("POST", "?") and not said and (asks or words.reads_by_name(around)):
@@ -482,6 +492,8 @@ def _by_verb(
         if _makes_type(value, env) or _sent_builder(value, name, call):
             return None  # a value is made, or a builder sent whose own verb was judged
         plain = len(parts) == 1 and parts[0] in words.CONTAINER
+        if plain and near & words.IN_PROCESS:
+            return None
         if plain and calls > 1 and not near & words.CLIENT:
             return None
         if kind in ("adding", "declaring"):

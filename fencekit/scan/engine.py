@@ -14,10 +14,12 @@ from typing import Any
 
 from fencekit.scan import document
 from fencekit.scan.candidates import Row, judge
+from fencekit.scan.documents import Documents
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import FileFacts, Module
 from fencekit.scan.languages import language_for
 from fencekit.scan.link import Walker
+from fencekit.scan.operated import by_operation
 from fencekit.scan.packages import packages_of
 from fencekit.scan.parse import ParseTimeoutError, index_file, lower_module, parse
 from fencekit.scan.project import Project
@@ -123,7 +125,12 @@ def scan(path: Path, options: Options | None = None) -> dict[str, Any]:
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 8000))  # `MAX_NESTED` evaluations fit
     tree = walk(path, options.include)
     sources = index(tree, options)
-    project = Project(sources.facts, loader(tree.root), packages_of(tree.root, sources.facts))
+    project = Project(
+        sources.facts,
+        loader(tree.root),
+        packages_of(tree.root, sources.facts),
+        Documents(tree.root, tree.data),
+    )
     ev = Evaluator(project)
     finder = Finder(ev)
     walks: Walks = {}
@@ -164,13 +171,13 @@ Walks = dict[tuple[object, ...], tuple[Func, Walked]]
 def row_of(ev: Evaluator, tool: Tool, walks: Walks) -> Row:
     """Walk from one tool's handler, unless its twin's walk is known, and judge what was found."""
     if tool.handler is None:
-        return judge(tool, Walked())
+        return judge(tool, by_operation(tool, Walked()))
     func = tool.handler
     ids = (id(func.function), id(func.closure), id(func.bound_to))
     key = (*ids, tool.name, tool.dispatch, tool.data)
     if key not in walks or func.given:
         walks[key] = (func, walk_of(ev, tool, func))
-    return judge(tool, walks[key][1])
+    return judge(tool, by_operation(tool, walks[key][1]))
 
 
 def walk_of(ev: Evaluator, tool: Tool, handler: Func) -> Walked:

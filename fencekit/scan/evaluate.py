@@ -120,7 +120,8 @@ class Evaluator(Names, Instances, Members, Activations):
         file, line = env.file, expr.line
         match expr:
             case Lit():
-                return [Const(expr.value, file=file, line=line)]
+                told = (expr.value,) if isinstance(expr.value, str) and env.in_data else ()
+                return [Const(expr.value, told=told, file=file, line=line)]
             case Name():
                 return self.name(expr.id, env, line)
             case Member():
@@ -195,25 +196,26 @@ class Evaluator(Names, Instances, Members, Activations):
             return list(value.items)
         return self.member(value, str(key.value), env, line)
 
-    def _template(self, expr: Template, env: Env) -> list[Value]:
-        texts: list[str] = [""]
-        holes = False
+    def _template(self, expr: Expr, env: Env) -> list[Value]:
+        texts: list[tuple[str, bool]] = [("", False)]
         inputs: list[Value] = []
+        read: list[Const] = []  # parts that come from a data document
         for part in expr.parts:
             found = self.eval(part, env)
-            told: list[str] = []
+            read += [v for v in found[:1] if isinstance(v, Const) and v.told]
+            told: list[tuple[str, bool]] = []
             for value in found[:4]:
                 if isinstance(value, Const) and value.value is not None:
-                    told.append(str(value.value))
-                    holes = holes or value.holes
+                    told.append((str(value.value), value.holes))
                     inputs.extend(value.inputs)
                 else:
-                    told.append("{}")
-                    holes = True
+                    told.append(("{}", True))
                     inputs.append(value)
-            texts = [a + b for a in texts for b in dict.fromkeys(told)][:8]
-        where = {"file": env.file, "line": expr.line}
-        return [Const(t, holes, tuple(inputs), **where) for t in texts]  # type: ignore[arg-type]
+            more = dict.fromkeys(told)
+            texts = [(a + b, open_a or open_b) for a, open_a in texts for b, open_b in more][:8]
+        file, line = (read[0].file, read[0].line) if read else (env.file, expr.line)
+        words = tuple(t for v in read for t in v.told)
+        return [Const(t, o, tuple(inputs), words, file=file, line=line) for t, o in texts]
 
     def _dict(self, expr: Dict, env: Env) -> list[Value]:
         record = Record(expr, env, file=env.file, line=expr.line)

@@ -356,7 +356,10 @@ class Binding:
 
 @dataclass(slots=True, eq=False)
 class Mutation:
-    """`name[key] = value` and its kin (`.set`, `.append`, `.update`), wherever it stands."""
+    """`name[key] = value` and its kin (`.set`, `.append`, `.update`), wherever it stands.
+
+    `path` leads from the name to what is changed; a `*` in it is a key that is not written out.
+    """
 
     key: Expr | None
     value: Expr

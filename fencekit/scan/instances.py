@@ -204,11 +204,26 @@ class Instances(Parts):
         return out
 
     def _given(self, inst: Inst, cls: Class, name: str) -> list[Value]:
-        """Return what a parameter property of the constructor was given."""
+        """Return what a parameter property, or a field of a data class, was given."""
         ctor = cls.methods.get("constructor")
+        if cls is inst.cls and inst.call is not None and name in cls.types:
+            found = self._given_data(inst, cls, name)
+            if found:
+                return found
         if ctor is None or not any(p.keyword and p.name == name for p in ctor.params):
             return []
         return self.name(name, self._method_env(inst, ctor))
+
+    def _given_data(self, inst: Inst, cls: Class, name: str) -> list[Value]:
+        """Return what a construction gives for a declared field of a class without constructor."""
+        if inst.call is None or inst.env is None or "__init__" in cls.methods:
+            return []
+        for arg in inst.call.args:
+            if arg.name == name:
+                return self.eval(arg.value, inst.env)
+        given = [a for a in inst.call.args if a.name is None and not a.spread]
+        place = list(cls.types).index(name)
+        return self.eval(given[place].value, inst.env) if place < len(given) else []
 
     def constructed(self, inst: Inst, ctor: Function) -> Env | None:
         """Return the activation of a constructor (of the class or a base) for an instance."""

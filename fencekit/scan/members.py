@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fencekit.scan import natives
-from fencekit.scan.facts import Import, Lit, Mutation, Name
+from fencekit.scan.facts import Choice, Dict, Expr, Import, Lit, Mutation, Name
 from fencekit.scan.parts import Parts
+from fencekit.scan.scopes import ANY
 from fencekit.scan.values import (
     ClassRef,
     Const,
@@ -83,6 +84,7 @@ class Members(Parts):
                     continue
                 keys = self.eval(entry.key, record.env)
                 out.append((keys, self.eval(entry.value, record.env), entry.line))
+        out = self._with_inner_changes(record, out)
         for change, env in record.changes:
             if change.path:
                 continue
@@ -94,6 +96,24 @@ class Members(Parts):
             for one in self.contexts(change.key, env):
                 keys = self.eval(change.key, one)
                 out.append((keys, self.eval(change.value, one), change.line))
+        return out
+
+    def _with_inner_changes(
+        self, record: Record, entries: list[tuple[list[Value], list[Value], int]]
+    ) -> list[tuple[list[Value], list[Value], int]]:
+        """Return entries with what is put into their values by the path that leads there."""
+        changes = [(c, e) for c, e in record.changes if c.path]
+        if not changes:
+            return entries
+        out: list[tuple[list[Value], list[Value], int]] = []
+        for keys, held, line in entries:
+            labels = {str(k.value) for k in keys if isinstance(k, Const)}
+            inner = [
+                (replace(c, path=c.path[1:]), e)
+                for c, e in changes
+                if c.path[0] in labels or c.path[0] == ANY
+            ]
+            out.append((keys, natives.with_changes(self, held, inner), line))
         return out
 
     def entry(self, record: Record, name: str) -> list[Value]:
@@ -112,6 +132,8 @@ class Members(Parts):
         if record.expr is not None and record.env is not None:
             for entry in record.expr.entries:  # without evaluating the other values
                 if entry.key is None:
+                    if _cannot_hold(entry.value, name):
+                        continue
                     for inner in self.eval(entry.value, record.env):
                         if inner is not record and not isinstance(inner, Unknown | Const):
                             out.extend(self.member(inner, name, record.env, entry.line))
@@ -128,7 +150,7 @@ class Members(Parts):
         out: list[Value] = []
         inner: list[tuple[Mutation, Env]] = []
         for change, env in record.changes:
-            if change.path[:1] == (name,):
+            if change.path[:1] in ((name,), (ANY,)):
                 inner.append((replace(change, path=change.path[1:]), env))
             elif change.key is None and not change.path:
                 for value in self.eval(change.value, env):
@@ -145,11 +167,15 @@ class Members(Parts):
         for change, one in record.lookup.get(name, ()):
             out.extend(self.eval(change.value, one))
         if inner:
-            held = [v for v in [*known, *out] if isinstance(v, Record)]
-            made = natives.with_changes(self, list(held), inner)
-            out = [v for v in out if not isinstance(v, Record)] + made
-            known[:] = [v for v in known if not isinstance(v, Record)]
+            held = [v for v in [*known, *out] if isinstance(v, Record | Seq)]
+            made = natives.with_changes(self, list(held) or self._missing(inner), inner)
+            out = [v for v in out if not isinstance(v, Record | Seq)] + made
+            known[:] = [v for v in known if not isinstance(v, Record | Seq)]
         return out
+
+    def _missing(self, changes: list[tuple[Mutation, Env]]) -> list[Value]:
+        """Return the empty list that changes fill where nothing is known of what holds them."""
+        return [Seq([])] if any(c.key is None and not c.path for c, _ in changes) else []
 
     def _is_key(self, key: object, name: str, env: Env) -> bool:
         if isinstance(key, Lit):
@@ -205,3 +231,12 @@ class Members(Parts):
             if module is not None and module is not value.module:
                 return [Mod(module, file=path, line=1)]
         return [Unknown(name, file=value.file, line=value.line)]
+
+
+def _cannot_hold(expr: Expr, name: str) -> bool:
+    """Tell whether what is spread is written out and has no such key: `...(x ? { a } : {})`."""
+    if isinstance(expr, Choice):
+        return all(_cannot_hold(option, name) for option in expr.options)
+    if not isinstance(expr, Dict):
+        return isinstance(expr, Lit)
+    return all(isinstance(e.key, Lit) and str(e.key.value) != name for e in expr.entries)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from fencekit.scan import natives
+from fencekit.scan import loading, natives
+from fencekit.scan.documents import is_data
 from fencekit.scan.facts import Binding, Class, Function, Import, Module, Mutation, Param
 from fencekit.scan.parts import MAX_VALUES, Parts
 from fencekit.scan.scopes import scope_of
@@ -99,7 +100,8 @@ class Names(Parts):
 
     def _bound(self, name: str, bindings: list[Binding], env: Env) -> list[Value]:
         out: list[Value] = []
-        for binding in bindings:
+        picked = [b for b in bindings if b.kind == "loop" and id(b.value) in env.picks]
+        for binding in picked or bindings:  # one loop's variable, not that of another loop
             out.extend(self._binding(binding, env))
         told = [v for v in out if not (isinstance(v, Const) and v.line == 0 and v.value is None)]
         out = told or out
@@ -180,7 +182,8 @@ class Names(Parts):
             if picked is not None:
                 return [picked]
             typed = self.from_type(param.type_text, env)
-            if typed:
+            described = "openapi" in param.type_text.lower()  # the document says more than its type
+            if typed and not (described and all(isinstance(v, Ext) for v in typed)):
                 return typed
             found = self._from_callers(param, env)
             if found:
@@ -206,6 +209,10 @@ class Names(Parts):
             return [Unknown(item.local)]
         paths = self.project.resolve(module, item)
         out: list[Value] = []
+        if not paths and item.name in (None, "default", "*") and is_data(item.module):
+            read = loading.named(self, [item.module], module.path)
+            if read:
+                return read
         for path in paths:
             source = self.project.module(path)
             if source is None:
@@ -274,11 +281,17 @@ class Names(Parts):
                 self._collect_changes(module.top, known)
             out.extend(known.get(name, ()))
         elif scope.nested:
-            for inner in scope.nested:
-                if name not in scope_of(inner).names:
-                    out += [
-                        (c, self.open_env(inner)) for c in scope_of(inner).changes.get(name, ())
-                    ]
+            out += self._changes_below(name, env.function)
+        return out
+
+    def _changes_below(self, name: str, function: Function) -> list[tuple[Mutation, Env]]:
+        """Return what functions nested in another change in a name of it."""
+        out: list[tuple[Mutation, Env]] = []
+        for inner in scope_of(function).nested:
+            scope = scope_of(inner)
+            if name not in scope.names:
+                out += [(c, self.open_env(inner)) for c in scope.changes.get(name, ())]
+                out += self._changes_below(name, inner)
         return out
 
     def _collect_changes(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fencekit.scan import loading, texts
 from fencekit.scan.facts import Call, Dict
 from fencekit.scan.natives import call_function, elements, record_method
 from fencekit.scan.parts import Parts
@@ -36,8 +37,16 @@ PASS = frozenset({
 def function(ev: Parts, value: Ext, call: Call, env: Env) -> list[Value] | None:
     """Return the value of calling one of the languages' own functions, or None."""
     name = value.last
+    read = loading.of_call(ev, value, call, env)
+    if read is not None:
+        return read
     if name in ("partial", "partialmethod") and call.args:
         return _partial(ev, call, env)
+    spelled = texts.respelled(ev, name, call, env)
+    if spelled is not None:
+        return spelled
+    if value.root == "re" and name == "sub":
+        return texts.substituted(ev, call, env)
     if value.root not in (
         "",
         "functools",
@@ -54,6 +63,8 @@ def function(ev: Parts, value: Ext, call: Call, env: Env) -> list[Value] | None:
     made = _GLOBAL.get(short) or _GLOBAL.get(name)
     if made is not None:
         return made(ev, call, env)
+    if not call.args and value.steps in (("set",), ("list",), ("tuple",)):
+        return [Seq([], file=env.file, line=call.line)]
     if call.args and (short in PASS or name in PASS):
         return [v for a in call.args for v in ev.eval(a.value, env)]
     if name == "super":

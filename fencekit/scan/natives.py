@@ -5,6 +5,7 @@ Names are shared by all languages: a `map` over a known list is a `map` everywhe
 
 from __future__ import annotations
 
+from fencekit.scan import texts
 from fencekit.scan.facts import Call, Compare, Member, Mutation, Name
 from fencekit.scan.parts import Parts
 from fencekit.scan.scopes import scope_of, walk_expr
@@ -30,12 +31,6 @@ SAME = frozenset({
 })  # fmt: skip
 MAPS = frozenset({"map", "flatMap", "flat_map", "filter_map", "forEach", "for_each"})
 ONE_OF = frozenset({"find", "at", "pop", "first", "last", "shift", "get", "next", "nth"})
-TEXT_SAME = frozenset({
-    "as_str", "as_ref", "toString", "String", "clone", "trim", "strip", "to_string", "into",
-    "value",
-    "to_owned", "as_deref", "unwrap_or", "unwrap", "unwrap_or_default", "describe", "optional",
-    "encode", "valueOf", "borrow", "to_lowercase", "to_uppercase", "rstrip", "lstrip", "format",
-})  # fmt: skip
 
 
 def elements(ev: Parts, values: list[Value], *, values_of_records: bool = False) -> list[Value]:
@@ -81,7 +76,7 @@ def method(ev: Parts, obj: Value, name: str, call: Call, env: Env) -> list[Value
         case Record():
             return record_method(ev, obj, name, call, env)
         case Const() if isinstance(obj.value, str):
-            return _text_method(ev, obj, name, call, env)
+            return texts.method(ev, obj, name, call, env)
         case Func():
             return _func_method(ev, obj, name, call, env)
         case Inst() if name in (
@@ -142,7 +137,7 @@ def _seq_method(ev: Parts, obj: Seq, name: str, call: Call, env: Env) -> list[Va
     if name in ONE_OF:
         return list(obj.items)
     if name == "join":
-        return [Const("{}", holes=True, inputs=tuple(obj.items), **where)]  # type: ignore[arg-type]
+        return texts.joined(ev, obj, call, env)
     return None
 
 
@@ -246,27 +241,6 @@ def record_method(ev: Parts, obj: Record, name: str, call: Call, env: Env) -> li
     return None
 
 
-def _text_method(ev: Parts, obj: Const, name: str, call: Call, env: Env) -> list[Value] | None:
-    text = str(obj.value)
-    where = {"file": obj.file, "line": obj.line}
-    if name in ("toLowerCase", "lower", "to_lowercase"):
-        return [Const(text.lower(), obj.holes, obj.inputs, **where)]  # type: ignore[arg-type]
-    if name in ("toUpperCase", "upper", "to_uppercase"):
-        return [Const(text.upper(), obj.holes, obj.inputs, **where)]  # type: ignore[arg-type]
-    if name in ("startsWith", "startswith", "starts_with", "endsWith", "endswith") and call.args:
-        told = ev.texts(call.args[0].value, env)
-        if len(told) == 1 and not obj.holes and not told[0].holes:
-            part = str(told[0].value)
-            hit = text.startswith(part) if name[0] == "s" else text.endswith(part)
-            return [Const(hit, **where)]  # type: ignore[arg-type]
-        return None
-    if name == "format":
-        return [Const(text, True, obj.inputs, **where)]  # type: ignore[arg-type]
-    if name in ("replace", "replaceAll", "slice", "substring", "removeprefix", "split"):
-        return [Const("{}", True, obj.inputs, **where)]  # type: ignore[arg-type]
-    return [obj] if name in TEXT_SAME else None
-
-
 def _func_method(ev: Parts, obj: Func, name: str, call: Call, env: Env) -> list[Value] | None:
     if name == "bind":
         given = [ev.eval(a.value, env) for a in call.args[1:]]
@@ -296,9 +270,11 @@ def with_changes(
         elif isinstance(value, Seq):
             items = list(value.items)
             for change, env in changes:
-                if change.key is None:
+                if change.key is None and not change.path:
                     for one in ev.contexts(change.value, env):
-                        items.extend(ev.eval(change.value, one))
+                        found = ev.eval(change.value, one)
+                        spread: list[Value] = [v for v in found if isinstance(v, Seq)]
+                        items.extend(elements(ev, spread) if spread else found)
             out.append(Seq(items, value.open, file=value.file, line=value.line))
         else:
             out.append(value)

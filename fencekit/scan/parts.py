@@ -34,6 +34,7 @@ class Parts:
         _callers: dict[int, list[tuple[Call, Env]]]
         _module_changes: dict[int, dict[str, list[tuple[Mutation, Env]]]]
         _param_depth: int
+        steps: int
         _exporting: set[tuple[str, str]]
         _reading: set[tuple[int, str]]
 

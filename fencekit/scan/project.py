@@ -10,6 +10,7 @@ import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
+from fencekit.scan.documents import Documents
 from fencekit.scan.facts import Class, FileFacts, Function, Import, Module
 from fencekit.scan.scopes import scope_of
 
@@ -29,13 +30,15 @@ class Project:
         facts: dict[str, FileFacts],
         load: Callable[[str], Module | None],
         packages: dict[str, str] | None = None,
+        documents: Documents | None = None,
     ) -> None:
         """Index the facts of all files by the names they define and call.
 
         `packages` says in which folder a package of this repository lies, by the name it is
-        imported by.
+        imported by; `documents` reads the data files that code names.
         """
         self.facts = facts
+        self.documents = documents or Documents()
         self._packages = packages or {}
         self._load = load
         self._modules: dict[str, Module | None] = {}

@@ -102,7 +102,8 @@ class Registered(Registrar):
                 ):
                     if isinstance(value, Const) and not value.holes and plausible(str(value.value)):
                         home = home_of_name(self.ev, arg.value, env) or (env.file, call.line)
-                        made = Tool(str(value.value), *home, name_place=(value.file, value.line))
+                        place = (value.file, value.line)
+                        made = Tool(str(value.value), *home, name_place=place, told=value.told)
                         made.handler = tool.handler if tool else None
                         tool = made
                 elif (

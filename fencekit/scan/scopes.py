@@ -45,6 +45,7 @@ PUT_PAIR = frozenset({
     "set", "append", "header", "insert", "Set", "Add", "add", "put", "setHeader", "put_header",
     "SetHeader", "query", "arg", "setdefault", "addHeader",
 })  # fmt: skip
+ANY = "*"  # a step of a change's path that may be any key
 PUT_ONE = frozenset({"update", "push", "append", "add", "extend", "unshift", "concat", "push_back"})
 
 
@@ -176,11 +177,16 @@ def _call_change(scope: Scope, call: Call) -> None:
         return
     obj: Expr = callee.obj
     path: list[str] = []
-    while isinstance(obj, Member | Call):
+    while isinstance(obj, Member | Index | Call):
         if isinstance(obj, Member):
             path.append(obj.name)
             obj = obj.obj
+        elif isinstance(obj, Index):
+            path.append(str(obj.key.value) if isinstance(obj.key, Lit) else ANY)
+            obj = obj.obj
         elif isinstance(obj.callee, Member):
+            if obj.callee.name == "setdefault":
+                path.append(ANY)
             obj = obj.callee.obj  # a builder chain
         else:
             return

@@ -11,6 +11,7 @@ from fencekit.scan.constructed import CONSTRUCT, Constructed
 from fencekit.scan.decorated import MARKS, Decorated
 from fencekit.scan.described import Described
 from fencekit.scan.facts import Call
+from fencekit.scan.generated import CONVERTERS, Generated
 from fencekit.scan.listed import LISTERS
 from fencekit.scan.registered import REGISTER, Registered
 from fencekit.scan.registrar import functions_of
@@ -19,7 +20,7 @@ from fencekit.scan.toolspec import Tool, name_of
 from fencekit.scan.values import Env, Ext, Inst
 
 
-class Finder(Decorated, Registered, Described, Constructed, Answered):
+class Finder(Decorated, Registered, Described, Constructed, Generated, Answered):
     """Collects the tools of one project."""
 
     def find(self) -> list[Tool]:
@@ -27,6 +28,7 @@ class Finder(Decorated, Registered, Described, Constructed, Answered):
         if self.sdk_present:
             self._declared()
         self._answered()
+        self._look_up()
         return self._unique()
 
     def _declared(self) -> None:
@@ -42,7 +44,8 @@ class Finder(Decorated, Registered, Described, Constructed, Answered):
             )
             registers = REGISTER.intersection(calls)
             constructs = CONSTRUCT.intersection(calls) or any("Tool" in c for c in calls)
-            if not (marked or lists or registers or constructs):
+            converts = CONVERTERS.intersection(calls)
+            if not (marked or lists or registers or constructs or converts):
                 continue
             module = self.project.module(path)
             if module is None:
@@ -55,6 +58,8 @@ class Finder(Decorated, Registered, Described, Constructed, Answered):
                 self._calls(module, registers)
             if lists:
                 self._lists(module)
+            if converts:
+                self._converted(module, converts)
         self._described()
         self._constructed()
         self._mount()

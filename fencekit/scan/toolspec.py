@@ -80,6 +80,9 @@ class Tool:
     style: str = ""
     data: tuple[str, str] | None = None  # HTTP verb and path of a tool made from data
     data_place: tuple[str, int] = ("", 0)
+    operation: str = ""  # the id of the operation it is made from
+    told: tuple[str, ...] = ()  # texts of a data document that its name is made of
+    executor: tuple[Call, Env] | None = None  # the call of an SDK that runs a tool made from data
 
 
 def text_of(ev: Evaluator, values: list[Value]) -> Const | None:
@@ -111,7 +114,9 @@ def from_record(ev: Evaluator, record: Record) -> Tool | None:  # noqa: C901
     if name is None:
         return None
     home = home_of_record(ev, record)
-    tool = Tool(str(name.value), *home, name_place=(name.file, name.line))
+    tool = Tool(str(name.value), *home, name_place=(name.file, name.line), told=name.told)
+    if name.told:  # made from a document, which says the rest
+        return tool
     for key in TEXT_KEYS:
         told_text = text_of(ev, ev.entry(record, key))
         if told_text is not None and not tool.description:
@@ -156,7 +161,10 @@ def from_call(ev: Evaluator, value: Ext) -> Tool | None:
         return None
     if name.holes or not plausible(str(name.value)):
         return None
-    tool = Tool(str(name.value), value.file, value.line, name_place=(name.file, name.line))
+    place = (name.file, name.line)
+    tool = Tool(str(name.value), value.file, value.line, name_place=place, told=name.told)
+    if name.told:  # made from a document, which says the rest
+        return tool
     read_options(ev, call, env, tool)
     return tool
 

@@ -22,11 +22,15 @@ class Value:
 
 @dataclass(slots=True, eq=False)
 class Const(Value):
-    """A literal; `holes` marks text in which unknown parts were replaced by `{}`."""
+    """A literal; `holes` marks text in which unknown parts were replaced by `{}`.
+
+    One made of a data document's texts has their place, not that of the code that puts it together.
+    """
 
     value: str | int | float | bool | None
     holes: bool = False
     inputs: tuple[Value, ...] = ()
+    told: tuple[str, ...] = ()  # the texts of a data document that it is made of
 
 
 @dataclass(slots=True, eq=False)
@@ -161,6 +165,16 @@ class Env:
         made = Env(self.function, self.args, self.closure, self.self_value, picks, self.depth)
         made.entered_at = self.entered_at
         return made
+
+    @property
+    def in_data(self) -> bool:
+        """Tell whether this is the content of a data document."""
+        return self.language == "data"
+
+    @property
+    def language(self) -> str:
+        """Return the language of the file the function stands in."""
+        return self.function.module.language if self.function.module else ""
 
     @property
     def file(self) -> str:

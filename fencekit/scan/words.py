@@ -83,6 +83,9 @@ CLIENT = _words(
     "mailer smtp bot redis collection table store manager account contract signer engine"
 )
 
+# Parts of a client that live in the process: what is put into them goes nowhere by itself.
+IN_PROCESS = _words("hooks headers handlers listeners interceptors adapters cookies middleware")
+
 HTTP_VERBS = {
     "post": "POST", "put": "PUT", "patch": "PATCH", "delete": "DELETE", "get": "GET",
     "head": "HEAD",

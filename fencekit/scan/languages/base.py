@@ -335,8 +335,13 @@ EITHER = frozenset({"||", "??", "or", "&&", "and"})
 EQUAL = frozenset({"==", "===", "in", "!=", "!==", "not in", "is"})
 
 
-def binary(left: str = "left", right: str = "right", operator: str = "operator") -> ExprRule:
-    """Build a rule for binary operators: concatenation, alternatives, comparisons, the rest."""
+def binary(
+    left: str = "left", right: str = "right", operator: str = "operator", *, paths: bool = False
+) -> ExprRule:
+    """Build a rule for binary operators: concatenation, alternatives, comparisons, the rest.
+
+    `paths` says that `/` may join paths; a quotient then is a text nobody reads.
+    """
 
     def rule(low: Lowering, node: Node) -> Expr:
         one, two = (
@@ -350,6 +355,8 @@ def binary(left: str = "left", right: str = "right", operator: str = "operator")
             if all(isinstance(p, Lit) and isinstance(p.value, str) for p in flat):
                 return Lit(line, "".join(str(p.value) for p in flat if isinstance(p, Lit)))
             return Template(line, parts=flat)
+        if sign == "/" and paths:
+            return Template(line, parts=[one, Lit(line, "/"), two])
         if sign in EITHER:
             return Choice(line, [one, two] if sign in ("||", "??", "or") else [two], one)
         if sign in EQUAL:

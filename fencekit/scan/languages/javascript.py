@@ -192,6 +192,15 @@ def lambda_(low: Lowering, node: Node) -> Expr:
     return Lambda(low.line(node), function_parts(low, node))
 
 
+def regex(low: Lowering, node: Node) -> Expr:
+    """Lower `/pattern/flags` to what `new RegExp(pattern, flags)` is."""
+    line = low.line(node)
+    pattern = low.text(node.child_by_field_name("pattern"))
+    flags = low.text(node.child_by_field_name("flags"))
+    given = [Arg(Lit(line, pattern)), Arg(Lit(line, flags))]
+    return Call(line, Name(line, "RegExp"), given, True, node.start_byte)
+
+
 def template(low: Lowering, node: Node) -> Expr:
     """Lower a template string."""
     return string(("string_fragment",), ("template_substitution",))(low, node)
@@ -224,6 +233,7 @@ EXPRS = {
     "new_expression": new_,
     "string": string(("string_fragment",)),
     "template_string": template,
+    "regex": regex,
     "number": literal(number=True),
     "true": literal(True),
     "false": literal(False),

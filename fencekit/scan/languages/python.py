@@ -174,7 +174,7 @@ EXPRS = {
     "dictionary_splat": wrap(),
     "yield": wrap(),
     "named_expression": walrus,
-    "binary_operator": binary(),
+    "binary_operator": binary(paths=True),
     "boolean_operator": binary(),
     "comparison_operator": comparison,
     "conditional_expression": conditional,

@@ -1,0 +1,56 @@
+"""What a tool made from an OpenAPI operation does: the operation's verb decides, not the executor.
+
+One executor runs every operation, so its own call says little: a GET through it is no write, and a
+POST is one even where the verb never shows in the code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fencekit.scan import effects
+from fencekit.scan.facts import Call, Function, Name
+from fencekit.scan.toolspec import Tool, name_of
+from fencekit.scan.values import Env
+from fencekit.scan.walked import Hit, Hop, Walked
+
+SENDS = ("HTTP", "request", "fetch")
+
+
+def by_operation(tool: Tool, walked: Walked) -> Walked:
+    """Return what was walked, with the operation's own effect in place of the executor's."""
+    if tool.data is None or tool.style != "openapi":
+        return walked
+    verb, path = tool.data
+    effect = effects.by_verb_and_path(verb, path, tool.operation or tool.name)
+    if not effect.what:
+        return replace(walked, hits=[], weak=[])
+    names = {p.name for p in tool.parameters}
+    sends = _sending([*walked.hits, *walked.weak])
+    if not sends:
+        sends = [_at_executor(tool)]
+    hits = [replace(h, effect=effect, inputs=h.inputs | names) for h in sends]
+    return replace(walked, hits=hits, weak=[])
+
+
+def _sending(hits: list[Hit]) -> list[Hit]:
+    """Return the calls that send the request: HTTP calls if there are any, else all that write."""
+    return [h for h in hits if h.effect.what.startswith(SENDS)] or [
+        h for h in hits if not h.effect.what.startswith(("file", "child process"))
+    ]
+
+
+def _at_executor(tool: Tool) -> Hit:
+    """Return the write of a tool that an SDK runs, or whose executor shows no call."""
+    nothing = effects.NOTHING
+    if tool.executor is not None:
+        call, env = tool.executor
+        hop = Hop(name_of(call.callee), env.file, call.line, True)
+        return Hit(env.file, call.line, nothing, (hop,), (), [], set(), env.function, call, env)
+    file, line = tool.data_place
+    handler = tool.handler
+    function = handler.function if handler is not None else Function("", line, [], lambda _f: [])
+    at = function.module.path if function.module is not None else tool.file
+    hop = Hop(function.name or "(closure)", at, max(function.line, 1), True)
+    call, env = Call(line, Name(line, tool.operation)), Env(function)
+    return Hit(file, line, nothing, (hop,), (), [], set(), function, call, env)
