@@ -12,6 +12,7 @@ from fencekit.scan.facts import Call, Case, Compare, Dict, Expr, Function, If, L
 from fencekit.scan.listed import Listed
 from fencekit.scan.registrar import functions_of
 from fencekit.scan.scopes import bodies, heads, walk_expr
+from fencekit.scan.toolspec import is_model
 from fencekit.scan.values import Env, Ext, Func, Input, Inst, Record, Seq, Value
 
 LIST, CALL = "tools/list", "tools/call"
@@ -40,7 +41,8 @@ class Answered(Listed):
                 tool.language = tool.language or (module.language if module else "")
                 tool.sdk, tool.style = "", "protocol"
                 if tool.handler is None:
-                    tool.handler, tool.dispatch = _dispatcher(holder, arms[CALL], tool.name), True
+                    tool.handler = self._dispatcher(holder, arms[CALL], tool.name)
+                    tool.dispatch = True
                 self.tools.append(tool)
 
     def _in_answer(self, values: list[Value], depth: int) -> list[Value]:
@@ -59,20 +61,21 @@ class Answered(Listed):
                     out += self._in_answer(self.ev.eval(arg.value, value.env), depth + 1)
         return out
 
-
-def _dispatcher(holder: Function, arm: list[Stmt], tool: str) -> Func:
-    """Return the branch that answers `tools/call` as a function of its own, for one tool."""
-    file = holder.module.path if holder.module else ""
-    line = arm[0].line if arm else holder.line
-    made = Function(holder.name, line, [], lambda _: arm, holder.module, holder.owner, holder)
-    made.static, made.start, made.end = holder.static, holder.start, holder.end
-    receiver = Inst(holder.owner) if holder.owner is not None and not holder.static else None
-    args: dict[str, list[Value]] = {
-        p.name: [Input(p.name, tool, file=file, line=p.line)]
-        for p in holder.params
-        if p.name not in ("self", "cls")
-    }
-    return Func(made, Env(holder, args, None, receiver), receiver, file=file, line=line)
+    def _dispatcher(self, holder: Function, arm: list[Stmt], tool: str) -> Func:
+        """Return the branch that answers `tools/call` as a function of its own, for one tool."""
+        file = holder.module.path if holder.module else ""
+        line = arm[0].line if arm else holder.line
+        made = Function(holder.name, line, [], lambda _: arm, holder.module, holder.owner, holder)
+        made.static, made.start, made.end = holder.static, holder.start, holder.end
+        receiver = Inst(holder.owner) if holder.owner is not None and not holder.static else None
+        args: dict[str, list[Value]] = {}
+        for param in holder.params:
+            typed = self.ev.from_type(param.type_text, self.ev.open_env(holder))
+            services = [v for v in typed if not is_model(v)]
+            given = Input(param.name, tool, file=file, line=param.line)
+            if param.name not in ("self", "cls"):
+                args[param.name] = services or [given]
+        return Func(made, Env(holder, args, None, receiver), receiver, file=file, line=line)
 
 
 def _arms(body: list[Stmt]) -> Iterator[tuple[str, list[Stmt]]]:

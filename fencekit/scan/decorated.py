@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from fencekit.scan.evaluate import Evaluator
-from fencekit.scan.facts import Call, Expr, Function, Member, Module
+from fencekit.scan.facts import (
+    Call,
+    Class,
+    Dict,
+    Entry,
+    Expr,
+    Function,
+    Lit,
+    Member,
+    Module,
+)
 from fencekit.scan.registrar import Registrar
 from fencekit.scan.toolspec import (
     Tool,
     from_record,
     function_parameters,
     hints,
+    model_fields,
     name_of,
     parameters,
     plausible,
@@ -18,6 +29,9 @@ from fencekit.scan.toolspec import (
 from fencekit.scan.values import Env, Ext, Func, Inst, Record
 
 MARKS = frozenset({"tool", "Tool", "McpTool", "mcp_tool", "MCPTool"})
+
+# The methods in which a type that is a tool runs.
+RUNS = ("run_tool", "call_tool", "run", "call", "execute", "handle", "invoke", "process")
 
 
 class Decorated(Registrar):
@@ -46,6 +60,26 @@ class Decorated(Registrar):
             self.tools.append(tool)
             return
 
+    def _marked_class(self, cls: Class, module: Module) -> None:
+        """Read a tool from an attribute on a type, which runs it in a method of its own."""
+        env = self.ev.top_env(module)
+        for mark in cls.marks:
+            if name_of(mark) not in MARKS or not isinstance(mark, Call):
+                continue
+            sdk = self._registrar(mark.callee, env)
+            method = next((m for n in RUNS if (m := self.ev.method_of(cls, n))), None)
+            runner = method or Function(cls.name, cls.line, [], lambda _: [], module)
+            tool = self._from_mark(mark, runner, env) if sdk is not None else None
+            if tool is None or sdk is None:
+                continue
+            tool.line, tool.name_place = cls.line, (module.path, cls.line)
+            tool.language, tool.sdk, tool.style = module.language, sdk, "decorator"
+            tool.parameters = tool.parameters or model_fields(self.ev, cls)
+            if method is not None:
+                tool.handler = Func(method, self.ev._outer(method), Inst(cls), file=module.path)
+            self.tools.append(tool)
+            return
+
     def _from_mark(self, mark: Expr, function: Function, env: Env) -> Tool | None:
         file = env.file
         tool = Tool(function.name, file, function.line, name_place=(file, function.line))
@@ -67,11 +101,16 @@ class Decorated(Registrar):
                             tool.description = str(told.value)
                         elif plausible(str(told.value)):
                             tool.name = str(told.value)
+                        elif arg.name is None:
+                            tool.description = str(told.value)
                 elif arg.name == "description":
                     told = text_of(self.ev, values)
                     tool.description = str(told.value) if told is not None else tool.description
                 elif arg.name == "annotations":
                     tool.annotations.update(hints(self.ev, values))
+                elif arg.name and arg.name.endswith("_hint"):
+                    flag = Dict(mark.line, [Entry(Lit(mark.line, arg.name), arg.value, mark.line)])
+                    tool.annotations.update(hints(self.ev, self.ev.eval(flag, env)))
         return tool
 
     def _spec(self, record: Record, tool: Tool) -> None:

@@ -137,6 +137,8 @@ def _known(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effe
     path = ".".join([root, *steps]) if root else ".".join(steps)
     if path in PROCESS or (root in ("child_process", "execa", "subprocess") and steps):
         return _process(ev, call, env)
+    if root in ("std::fs", "tokio::fs", "async_std::fs") and "()" in value.steps:
+        return _opened(value)
     text_of_os = root == "os" and "()" in value.steps  # `os.getenv("X").replace(…)`
     if (root in FILE_ROOTS or path.split(".")[0] in ("Bun", "Deno")) and steps and not text_of_os:
         found = _file(ev, last, call, env)
@@ -176,6 +178,10 @@ def _process(ev: Evaluator, call: Call, env: Env) -> Effect:
             continue
         for value in ev.eval(arg.value, env):
             unsure = _command_words(value, told) or unsure
+    for later in steps_after(call, env):  # `Command::new("git").arg("push")`
+        for arg in later.args if called_name(later) in ("arg", "args") else ():
+            for value in ev.eval(arg.value, env):
+                unsure = _command_words(value, told) or unsure
     flat = [w.strip("\"'").lower() for text in told for w in text.split()]
     program = flat[0] if flat else ""
     rest = [w for w in flat[1:] if not w.startswith("-")]
@@ -218,6 +224,16 @@ def _file(ev: Evaluator, last: str, call: Call, env: Env) -> Effect | None:
     if last in FOLDERS:
         return Effect("file mkdir", True, True, target, weak=True)
     return None
+
+
+def _opened(value: Ext) -> Effect:
+    """Judge a call on a file: `OpenOptions::new().append(true).open(…)` writes, the rest did."""
+    if value.last != "open" or "OpenOptions" not in value.steps:
+        return NOTHING
+    if "append" in value.steps:
+        return Effect("file append", False, True)
+    writes = {"write", "create", "create_new", "truncate"} & set(value.steps)
+    return Effect("file write", True, True) if writes else NOTHING
 
 
 def _open(ev: Evaluator, call: Call, env: Env) -> Effect | None:
@@ -359,18 +375,27 @@ def rpc_says(method: str) -> str:
     """Judge an RPC method by its verb; namespaces and prefixes before it are passed over."""
     parts = words.split(re.split(r"[._/]", method)[-1]) or words.split(method)
     for word in parts:
-        said = _verb_says(word)
+        said = _verb_says((word,))
         if said:
             return said
     first = parts[0] if parts else ""
     for end in range(len(first) - 1, 2, -1):  # `sendtoaddress`: no sign parts the words
-        said = _verb_says(first[:end])
+        said = _verb_says((first[:end],))
         if said:
             return said
     return "read"
 
 
-def _verb_says(word: str) -> str:
+def _method_reads(segment: str) -> bool:
+    """Tell whether the end of a path names a method that only asks: `documents.info`."""
+    before, dot, method = segment.rpartition(".")
+    parts = words.split(method)
+    return bool(before and dot) and _verb_says(parts[:1]) == "read"
+
+
+def _verb_says(parts: tuple[str, ...]) -> str:
+    """Return what the first of some words says; an empty string for no verb."""
+    word = parts[0] if parts else ""
     if word in words.READING:
         return "read"
     if word in words.DECLARING:
@@ -390,6 +415,21 @@ def later_calls(call: Call, env: Env) -> list[Call]:
         call = above[id(call)]
         out.append(call)
     return out
+
+
+def steps_after(call: Call, env: Env) -> list[Call]:
+    """Return the later calls of a builder, also those on the name it is given."""
+    scope = scope_of(env.function)
+    chain = later_calls(call, env)
+    last = chain[-1] if chain else call
+    names = {n for n, bound in scope.names.items() for b in bound if b.value is last}
+    for other in scope.calls if names else ():
+        inner: Expr = other
+        while isinstance(inner, Call | Member):
+            inner = inner.callee if isinstance(inner, Call) else inner.obj
+        if isinstance(inner, Name) and inner.id in names:
+            chain.append(other)
+    return chain
 
 
 def _unfold(ev: Evaluator, values: list[Value]) -> list[Value]:
@@ -422,15 +462,18 @@ def by_verb_and_path(
     """
     if verb in words.HTTP_READS or said == "read":
         return NOTHING
-    tail = [s for s in re.split(r"[/?]", where.split(" ", maxsplit=1)[0]) if s and "{}" not in s]
+    tail = [s for s in re.split(r"[/?]|\{\}", where.split(" ", maxsplit=1)[0]) if s]
     last_words = set(words.split(tail[-1])) if tail else set()
-    asks = last_words & words.QUERYING and not last_words & (words.ADDING - {"request"})
+    asks: object = last_words & words.QUERYING and not last_words & (words.ADDING - {"request"})
+    asks = asks or (bool(tail) and _method_reads(tail[-1]))
     if verb in ("POST", "?") and not said and (asks or words.reads_by_name(around)):
         return NOTHING
     declares = verb in words.HTTP_DECLARATIVE and not set(words.split(where)) & words.ADDS_ANYWAY
     if verb == "POST":
         declares = bool(last_words & words.DECLARES_ANYWAY) and not last_words & words.ADDS_ANYWAY
         declares = declares or said == "declare"
+    if tail and "." in tail[-1] and verb == "POST" and not said:
+        certain = certain and bool(_verb_says(words.split(tail[-1].rpartition(".")[2])[:1]))
     return Effect(f"HTTP {verb}" if verb != "?" else "HTTP", declares, certain, where)
 
 
@@ -530,8 +573,12 @@ def _makes_type(value: Ext, env: Env) -> bool:
     module = env.function.module
     if module is None or module.language != "rust":
         return False
-    if value.last.startswith("with_"):
-        return True
+    own = [s for s in value.steps if s[:1].isupper()]
+    named = set(words.split(own[-1])) if own else set()
+    if value.last.startswith("with_") or (
+        value.last.startswith("set_") and value.steps.count("()") == 1 and not named & words.CLIENT
+    ):
+        return True  # an option of a value that was just made
     on_type = len(value.steps) > 1 and value.steps[-2][:1].isupper()
     made = on_type and "()" not in value.steps
     return made and bool(set(words.split(value.last)[:1]) & MAKERS)

@@ -24,7 +24,7 @@ from fencekit.scan.packages import packages_of
 from fencekit.scan.parse import ParseTimeoutError, index_file, lower_module, parse
 from fencekit.scan.project import Project
 from fencekit.scan.tools import Finder
-from fencekit.scan.toolspec import Tool
+from fencekit.scan.toolspec import Tool, is_model
 from fencekit.scan.values import Const, Func, Input, Value
 from fencekit.scan.walk import Skipped, Tree, read_source, walk
 from fencekit.scan.walked import Walked
@@ -213,18 +213,9 @@ def entry_env(ev: Evaluator, tool: Tool) -> Any:
         if tool.dispatch and i == 0 and param.name in ("name", "tool_name", "toolName", "tool"):
             given = Const(tool.name, file=file, line=param.line)
         typed = ev.from_type(param.type_text, ev.open_env(function)) if param.type_text else []
-        useful = [v for v in typed if not _is_model(ev, v)]
+        useful = [v for v in typed if not is_model(v)]
         positional.append(useful if useful and not tool.dispatch else [given])
     return ev.enter(func, positional, {}, None)
-
-
-def _is_model(ev: Evaluator, value: Value) -> bool:
-    """Tell whether a type is a model of the input rather than a service."""
-    from fencekit.scan.values import Ext, Inst
-
-    if isinstance(value, Inst):
-        return bool(value.cls.types) and not set(value.cls.methods) - {"__init__", "validate"}
-    return bool(isinstance(value, Ext))
 
 
 def commit_of(root: Path) -> str | None:

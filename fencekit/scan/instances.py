@@ -130,8 +130,8 @@ class Instances(Parts):
 
     def _outside_base(self, inst: Inst, name: str, env: Env, line: int) -> list[Value]:
         for cls in self.mro(inst.cls):
-            if cls.module is None:
-                continue
+            if cls.module is None or (cls.module.language == "rust" and name in cls.types):
+                continue  # a trait has no fields
             scope = self.open_env(cls.parent) if cls.parent else self.top_env(cls.module)
             for base in cls.bases:
                 for value in self.eval(base, scope):

@@ -304,7 +304,8 @@ class Walker:
         if set(words.split(self.tool)) & words.AUTHENTICATES:
             return False
         told = {w for hop in chain[1:] for w in words.split(hop.symbol.rsplit(".", 1)[-1])}
-        if {w for hop in chain[1:] for w in words.split(hop.symbol)} & words.REPORTS:
+        reports = words.REPORTS - set(words.split(self.tool))
+        if {w for hop in chain[1:] for w in words.split(hop.symbol)} & reports:
             return True
         address = effect.target.split("?")[0].rstrip("/").lower()
         return bool(told & words.AUTHENTICATES) or address.endswith(("/token", "/oauth", "/login"))

@@ -29,6 +29,11 @@ SAME = frozenset({
     "unwrap_or_default", "to_owned", "as_ref", "as_mut", "borrow", "lock", "read", "await", "push",
     "valueOf", "then", "catch", "finally", "ok", "stream", "toList", "toArray",
 })  # fmt: skip
+# Methods that hand on an object, or one of a map of such objects.
+SAME_OBJECT = frozenset({
+    "clone", "as_ref", "lock", "unwrap", "borrow", "then", "read", "write", "get_mut", "values",
+    "next", "get",
+})  # fmt: skip
 MAPS = frozenset({"map", "flatMap", "flat_map", "filter_map", "forEach", "for_each"})
 ONE_OF = frozenset({"find", "at", "pop", "first", "last", "shift", "get", "next", "nth"})
 
@@ -79,16 +84,7 @@ def method(ev: Parts, obj: Value, name: str, call: Call, env: Env) -> list[Value
             return texts.method(ev, obj, name, call, env)
         case Func():
             return _func_method(ev, obj, name, call, env)
-        case Inst() if name in (
-            "clone",
-            "as_ref",
-            "lock",
-            "unwrap",
-            "borrow",
-            "then",
-            "read",
-            "write",
-        ):
+        case Inst() if name in SAME_OBJECT:
             return [obj] if ev.method_of(obj.cls, name) is None else None
         case Input():
             return _input_method(ev, obj, name, call, env)

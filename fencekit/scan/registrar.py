@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fencekit.scan import words
 from fencekit.scan.effects import from_library
 from fencekit.scan.evaluate import Evaluator
-from fencekit.scan.facts import Call, Expr, Function, Member
+from fencekit.scan.facts import Call, Class, Expr, Function, Member
 from fencekit.scan.project import Project
 from fencekit.scan.scopes import scope_of
 from fencekit.scan.toolspec import Tool, from_call, from_record, parameters, plausible, text_of
@@ -48,6 +48,12 @@ def functions_of(top: Function) -> Iterator[Function]:
         seen.add(id(here))
         yield here
         stack.extend(scope_of(here).nested)
+
+
+def classes_of(top: Function) -> Iterator[Class]:
+    """Yield the classes a module declares."""
+    for bindings in list(scope_of(top).names.values()):
+        yield from (b.item for b in bindings if isinstance(b.item, Class))
 
 
 class Registrar:

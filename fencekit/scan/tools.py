@@ -14,7 +14,7 @@ from fencekit.scan.facts import Call
 from fencekit.scan.generated import CONVERTERS, Generated
 from fencekit.scan.listed import LISTERS
 from fencekit.scan.registered import REGISTER, Registered
-from fencekit.scan.registrar import functions_of
+from fencekit.scan.registrar import classes_of, functions_of
 from fencekit.scan.scopes import scope_of
 from fencekit.scan.toolspec import Tool, name_of
 from fencekit.scan.values import Env, Ext, Inst
@@ -54,6 +54,8 @@ class Finder(Decorated, Registered, Described, Constructed, Generated, Answered)
             if marked:
                 for function in functions_of(module.top):
                     self._marked(function, module)
+                for cls in classes_of(module.top):
+                    self._marked_class(cls, module)
             if registers:
                 self._calls(module, registers)
             if lists:

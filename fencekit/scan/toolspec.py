@@ -388,6 +388,16 @@ def function_parameters(ev: Evaluator, function: Function, env: Env) -> list[Par
     return out
 
 
+def is_model(value: Value) -> bool:
+    """Tell whether a type is a model of the input, or from outside, rather than a service."""
+    if isinstance(value, Inst):
+        derived = {name_of(a.value) for m in value.cls.marks if isinstance(m, Call) for a in m.args}
+        if derived & {"Deserialize", "JsonSchema"}:
+            return True
+        return bool(value.cls.types) and not set(value.cls.methods) - {"__init__", "validate"}
+    return isinstance(value, Ext)
+
+
 def docstring_entry(doc: str, name: str) -> str:
     """Return what a docstring's argument list says of one parameter."""
     lines = doc.splitlines()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from fencekit.scan.languages.rust_flow import How
 
-TEXTS = frozenset({"format", "concat", "formatdoc", "indoc", "format_args", "format_compact"})
+TEXTS = frozenset({"format", "formatdoc", "indoc", "format_args", "format_compact"})
 LISTS = frozenset({"vec", "smallvec", "join", "try_join", "array", "hashset"})
 LEAVING = frozenset({"bail", "panic", "unreachable", "todo", "unimplemented"})
 _HOLE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
@@ -60,6 +60,11 @@ def macro(low: Lowering, node: Node) -> Expr:
         return Expr(line)
     if told == "json":
         return json_value(low, inner(low, tree), line)
+    if told == "concat":
+        parts = [low.expr(c) for c in arguments(low, tree)]
+        if all(isinstance(p, Lit) for p in parts):
+            return Lit(line, "".join(str(p.value) for p in parts if isinstance(p, Lit)))
+        return Template(line, parts=parts)
     if told in TEXTS:
         return template(low, arguments(low, tree), line)
     if told in LISTS:

@@ -16,6 +16,9 @@ HOLDING = frozenset({
     "Json", "Parameters", "State", "Extension", "Data", "MutexGuard", "OnceCell", "OnceLock",
     "LazyLock", "Lazy", "LazyCell", "ArcSwap", "Weak", "Query", "Path",
 })  # fmt: skip
+MAPS = frozenset({"HashMap", "BTreeMap", "DashMap", "IndexMap", "LruCache"})  # the last counts
+# Plain data: where it comes from says more than that it is of such a type.
+DATA = frozenset({"Value", "JsonValue", "JsonObject", "Map", "String", "Bytes"})
 _TYPES = frozenset({"type_identifier", "scoped_type_identifier", "identifier", "scoped_identifier"})
 
 
@@ -43,14 +46,17 @@ def type_text(low: Lowering, node: Node | None, bounds: dict[str, str]) -> str:
     if node.type == "generic_type":
         base = node.child_by_field_name("type")
         told = low.text(base)
-        if told.rsplit("::", 1)[-1] not in HOLDING:
+        last = told.rsplit("::", 1)[-1]
+        if last not in HOLDING | MAPS:
             return told if told != "Vec" else low.text(node)
         given = node.child_by_field_name("type_arguments")
         held = [c for c in low.named(given) if c.type != "lifetime"] if given is not None else []
-        return type_text(low, held[0], bounds) if held else ""
+        at = -1 if last in MAPS else 0
+        return type_text(low, held[at], bounds) if held else ""
     if node.type in _TYPES:
         told = low.text(node)
-        return bounds.get(told, told).removeprefix("self::")
+        data = told.rsplit("::", 1)[-1] in DATA
+        return "" if data else bounds.get(told, told).removeprefix("self::")
     return ""
 
 
