@@ -141,6 +141,8 @@ def _known(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effe
         return _opened(value)
     text_of_os = root == "os" and "()" in value.steps  # `os.getenv("X").replace(…)`
     if (root in FILE_ROOTS or path.split(".")[0] in ("Bun", "Deno")) and steps and not text_of_os:
+        if words.split(last)[-2:] in (("read", "stream"), ("read", "file")):
+            return NOTHING
         found = _file(ev, last, call, env)
         if found is not None:
             return found
@@ -525,7 +527,7 @@ def _by_verb(
 ) -> Effect | None:
     """Judge a call by its verb where its receiver is a client of something outside."""
     if not isinstance(call.callee, Member):
-        return None
+        return _chosen_by_name(value, name, target=name)
     kind = words.verb_of(name)
     parts = words.split(name)
     near = receiver_words(call.callee.obj)
@@ -557,11 +559,25 @@ def _by_verb(
     return None
 
 
+def _chosen_by_name(value: Value, name: str, target: str) -> Effect | None:
+    """Judge a call of a method that was picked by its name: `send = client[operation]; send()`."""
+    if not isinstance(value, Ext) or not value.root or "()" not in value.steps:
+        return None
+    if value.steps[-1] in ("()", name):
+        return None
+    kind = words.verb_of(value.last)
+    if kind == "reading":
+        return None
+    return Effect(value.path, kind == "declaring", bool(kind), target, weak=not kind)
+
+
 def _sent_builder(value: Ext, name: str, call: Call) -> bool:
     """Tell whether a call only carries out what a builder's earlier step says."""
     if name == "send" and not call.args:
         return "()" in value.steps
     asked = any(s.startswith(("query", "prepare", "sql")) for s in value.steps[:-1])
+    if value.steps[-2:-1] == ("()",) and not call.args:  # `events().list(…).execute()`
+        asked = asked or bool(words.verb_of(value.steps[-3]))
     return asked and name in ("execute", "run", "exec", "send")
 
 

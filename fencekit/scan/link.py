@@ -283,9 +283,7 @@ class Walker:
             return
         if isinstance(value, ClassRef):
             return
-        around = chain[-1].symbol.rsplit(".", 1)[-1] if chain else ""
-        if around == "(closure)" and self.tool:
-            around = self.tool
+        around = self._around(env, chain)
         effect = effects.classify(self.ev, value, call, env, around)
         if effect is None and isinstance(value, Unknown):
             self._by_name(name, call, env, chain)
@@ -298,6 +296,20 @@ class Walker:
                 self._by_name(name, call, env, chain)
                 return
         self._hit(effect, call, env, chain)
+
+    def _around(self, env: Env, chain: tuple[Hop, ...]) -> str:
+        """Return the name of what a call stands in: the function, or the one it is a part of.
+
+        A handler without a name goes by the tool's; a helper inside a function that the chain has
+        entered (`def search(): def send(): …`) by that function's, where it reads.
+        """
+        names = [hop.symbol.rsplit(".", 1)[-1] for hop in chain]
+        around = names[-1] if names else ""
+        if around == "(closure)" and self.tool:
+            return self.tool
+        outer = env.function.parent.name if env.function.parent is not None else ""
+        inside = len(names) > 1 and outer in names[1:-1]
+        return outer if inside and words.reads_by_name(outer) else around
 
     def _authenticates(self, effect: Effect, chain: tuple[Hop, ...]) -> bool:
         """Tell whether a write only obtains a credential or reports about the process."""
@@ -315,6 +327,8 @@ class Walker:
             return
         if self._handler_depth and effect.weak:
             return
+        if effect.what == "HTTP POST" and not effect.target and words.reads_by_name(self.tool):
+            return  # one executor for all tools: its call says nothing, the tool's name does
         facts, inputs = keys.at_call(self.ev, call, env)
         certain = effect.certain and all(h.certain for h in chain)
         made = Effect(effect.what, effect.declarative, certain, effect.target, effect.weak)

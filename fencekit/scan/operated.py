@@ -14,30 +14,40 @@ from fencekit.scan.toolspec import Tool, name_of
 from fencekit.scan.values import Env
 from fencekit.scan.walked import Hit, Hop, Walked
 
-SENDS = ("HTTP", "request", "fetch")
-
 
 def by_operation(tool: Tool, walked: Walked) -> Walked:
-    """Return what was walked, with the operation's own effect in place of the executor's."""
-    if tool.data is None or tool.style != "openapi":
+    """Return what was walked, with the operation's own effect in place of the executor's.
+
+    A tool that only carries a verb and a path beside its name keeps what was walked, unless the
+    operation asks: then what the executor sends is no write.
+    """
+    if tool.data is None:
         return walked
     verb, path = tool.data
     effect = effects.by_verb_and_path(verb, path, tool.operation or tool.name)
+    if tool.style != "openapi":
+        kept = [h for h in walked.hits if effect.what or not h.effect.what.startswith("HTTP")]
+        return replace(walked, hits=kept)
     if not effect.what:
         return replace(walked, hits=[], weak=[])
     names = {p.name for p in tool.parameters}
-    sends = _sending([*walked.hits, *walked.weak])
-    if not sends:
-        sends = [_at_executor(tool)]
-    hits = [replace(h, effect=effect, inputs=h.inputs | names) for h in sends]
-    return replace(walked, hits=hits, weak=[])
+    sends = _sending(tool, walked) or [_at_executor(tool)]
+    return replace(
+        walked, hits=[replace(h, effect=effect, inputs=h.inputs | names) for h in sends], weak=[]
+    )
 
 
-def _sending(hits: list[Hit]) -> list[Hit]:
-    """Return the calls that send the request: HTTP calls if there are any, else all that write."""
-    return [h for h in hits if h.effect.what.startswith(SENDS)] or [
-        h for h in hits if not h.effect.what.startswith(("file", "child process"))
-    ]
+def _sending(tool: Tool, walked: Walked) -> list[Hit]:
+    """Return the calls that send the request, by the best sign there is of them."""
+    every = [*walked.hits, *walked.weak]
+    signs = (
+        [h for h in every if h.effect.what.startswith("HTTP")],
+        [h for h in every if h.effect.what.endswith("." + tool.operation)],
+        [h for h in walked.hits if not h.effect.what.startswith(("file", "child process"))],
+        walked.weak,
+    )
+    best = next((found for found in signs if found), [])
+    return list({(h.file, h.line): h for h in best}.values())
 
 
 def _at_executor(tool: Tool) -> Hit:

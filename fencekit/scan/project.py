@@ -138,13 +138,11 @@ class Project:
                     return found
         if module.startswith(("@/", "~/", "#", "src/", "$lib/")):
             tail = module.lstrip("@~#$/").removeprefix("src/")
-            stem = posixpath.basename(tail).rsplit(".", 1)[0]
+            tail = tail.rsplit(".", 1)[0] if tail.endswith(JS_SUFFIXES) else tail
             return [
                 p
-                for p in self.by_stem.get(stem, ())
-                if f"/{p}".rsplit(".", 1)[0]
-                .removesuffix("/index")
-                .endswith("/" + tail.split(".")[0])
+                for p in self.by_stem.get(posixpath.basename(tail), ())
+                if f"/{p}".rsplit(".", 1)[0].removesuffix("/index").endswith("/" + tail)
             ]
         return []
 
