@@ -9,10 +9,13 @@ give a frame of kind `invalid` that says why. Integers keep every digit; ids kee
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+import orjson
 
 from fencekit.wire.protocol import METHOD_NOT_FOUND
 
@@ -139,6 +142,50 @@ def parse(raw: bytes) -> list[Frame]:
     its own slice of the bytes.
     """
     body = raw.rstrip(b"\r\n")
+    message = _quickly(body)
+    if message is not None:
+        return [_frame(body, message, (), batched=False)]
+    return _carefully(body)
+
+
+# Whitespace that hides a key from counting.
+_EXACT = 2.0**63
+_SPACED_KEY = re.compile(rb'"[ \t\r\n]+:')
+
+
+def _quickly(body: bytes) -> object | None:
+    """Read an object of which nothing is left to tell; None where only the careful way can.
+
+    Every key ends with `":`, and other texts can only add such marks (an escaped quote, a text that
+    begins with a colon). So where as many keys were kept as there are marks, none occurs twice.
+    """
+    if not body.startswith(b"{") or _SPACED_KEY.search(body):
+        return None
+    try:
+        message = orjson.loads(body)
+        return message if _keys(message) == body.count(b'":') else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _keys(value: Any) -> int:
+    """Return how many keys there are in an object or array and in all that it holds.
+
+    Raises ValueError for a number that may be an integer of more than 64 bits, rounded.
+    """
+    found, inner = 0, value
+    if type(value) is dict:
+        found, inner = len(value), value.values()
+    for one in inner:
+        kind = type(one)
+        if kind is dict or kind is list:
+            found += _keys(one)
+        elif kind is float and not -_EXACT < one < _EXACT:
+            raise ValueError("too long to be sure of")
+    return found
+
+
+def _carefully(body: bytes) -> list[Frame]:
     duplicates: list[str] = []
     decoder = _decoder(duplicates)
     try:
@@ -212,11 +259,29 @@ def member(raw: bytes, name: str) -> bytes | None:
     The last one counts where the name occurs twice, as in `parse`. Raises ValueError if `raw` is
     not a JSON object.
     """
+    if (last := _last_member(raw, name)) is not None:
+        return last
     found: bytes | None = None
     for key, value in members(raw):
         if key == name:
             found = value
     return found
+
+
+def _last_member(raw: bytes, name: str) -> bytes | None:
+    """Return the bytes of a member if it is plainly the last one; None where that is not plain."""
+    mark = b'"%b":' % name.encode()
+    at = raw.find(mark)
+    if at < 0 or not raw.endswith(b"}"):
+        return None
+    value = raw[at + len(mark) : -1].strip(b" \t\r\n")
+    try:
+        # What stands before it is whole members, and what follows is one value and nothing else.
+        orjson.loads(raw[:at] + b'"":0}')
+        orjson.loads(value)
+    except ValueError:
+        return None
+    return value
 
 
 def encode(value: object) -> bytes:

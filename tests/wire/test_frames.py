@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencekit.wire import frames
@@ -157,3 +157,67 @@ def test_a_server_that_asks_is_answered_politely():
     assert json.loads(frames.polite_answer(ping)) == {"jsonrpc": "2.0", "id": "s1", "result": {}}
     assert json.loads(frames.polite_answer(ask))["result"] == {"action": "decline"}
     assert json.loads(frames.polite_answer(sample))["error"]["code"] == -32601
+
+
+# What a fast reader could get wrong: keys that are one key, marks inside texts, long numbers.
+_KEYS = st.sampled_from(
+    ['"a"', '"\\u0061"', '"a\\":"', '":"', '"method"', '"id"', '"result"', '""']
+)
+_SPACE = st.sampled_from(["", "", "", " ", "\t\n"])
+_LEAVES = st.sampled_from(
+    ["1", "-0", "1.0", "1e400", "NaN", "123456789012345678901", "18446744073709551616", "null",
+     '"x"', '"\\":"', '":"', '"\\ud800"', '"\u00e9"', '"tools\\/call"', "tru", ""]
+)  # fmt: skip
+
+
+def _objects(values):
+    pair = st.tuples(_KEYS, _SPACE, _SPACE, values).map(lambda p: f"{p[0]}{p[1]}:{p[2]}{p[3]}")
+    return st.lists(pair, max_size=4).map(lambda pairs: "{" + ",".join(pairs) + "}")
+
+
+def _arrays(values):
+    return st.lists(values, max_size=3).map(lambda items: "[" + ",".join(items) + "]")
+
+
+_TEXTS = st.recursive(_LEAVES, lambda inner: _objects(inner) | _arrays(inner), max_leaves=12)
+
+
+@settings(max_examples=1500)
+@given(_objects(_TEXTS), _SPACE)
+def test_the_quick_way_reads_exactly_what_the_careful_one_does(text, after):
+    raw = (text + after).encode()
+    quick, careful = parse(raw), frames._carefully(raw.rstrip(b"\r\n"))
+    assert repr(quick) == repr(careful)  # 1 is not 1.0, and NaN equals nothing
+
+
+@settings(max_examples=1500)
+@given(_objects(_TEXTS))
+def test_the_last_member_is_found_quickly_only_where_it_is_that(text):
+    raw = text.encode()
+    found = frames._last_member(raw, "result")
+    if found is not None:
+        assert [value for name, value in frames.members(raw) if name == "result"][-1] == found
+
+
+def test_what_servers_write_goes_the_quick_way():
+    for raw in (
+        b'{"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "ok"}]}}',
+        b'{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"t","arguments":{}}}',
+    ):
+        assert frames._quickly(raw) is not None
+    assert frames._last_member(b'{"id":7,"result": {"a":[1]} }', "result") == b'{"a":[1]}'
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"method":"ping","method":"tools/call"}',
+        b'{"method":"ping","method" :"tools/call"}',
+        b'{"method":"ping","\\u006dethod":"tools/call"}',
+        b'{"method":"ping","params":{"a":1,"a":2}}',
+        b'{"x":{"a":1},"y":[{"a":1,"a":1}],"z":"\\":"}',
+    ],
+)
+def test_a_key_that_occurs_twice_never_goes_the_quick_way(raw):
+    assert frames._quickly(raw) is None
+    assert parse(raw)[0].duplicates
