@@ -16,8 +16,8 @@ from typing import Protocol
 
 import orjson
 
-from fencekit.core.decide import decide, touches
-from fencekit.core.draft import Decision, Event, NotLoaded, View
+from fencekit.core.decide import decide
+from fencekit.core.draft import Decision, Event, NotLoaded
 from fencekit.core.errors import LedgerError, LedgerUnavailable
 from fencekit.core.messages import Answer, Command
 from fencekit.core.situation import as_of
@@ -46,12 +46,11 @@ from fencekit.ledger.groups import (
     Stored,
     Watched,
     Written,
-    domain_key,
     intent_key,
     key_of,
     key_of_intent,
-    put,
 )
+from fencekit.ledger.recall import Reading, Recall, keys_of
 from fencekit.ledger.sealing import check_record
 
 DEADLINE = 10.0
@@ -111,6 +110,7 @@ class ConditionalLedger:
         self._process = process
         self._deadline = deadline
         self.holder = Holder("process", process)
+        self._recall = Recall()
         self._group = GroupCommit(self._run)
         _, server_ms = store.read(())
         self._offset_ms = server_ms - _local_ms()
@@ -139,14 +139,16 @@ class ConditionalLedger:
         left = list(range(len(commands)))
         until = time.monotonic() + self._deadline
         failure: LedgerError | None = None
+        reading = self._recall.guess(commands, self.now())
         while left:
             try:
-                left = self._round(commands, left, answers)
+                left = self._round(commands, left, answers, reading)
                 failure = None
             except LedgerUnavailable as problem:
                 # Whether the write arrived is not known: the same commands are asked again, and a
                 # command that was carried out answers the same.
                 failure = problem
+            reading = None
             if left and time.monotonic() > until:
                 raise failure or LedgerUnavailable(
                     "other writers changed the same intents faster than this process could decide: "
@@ -155,60 +157,67 @@ class ConditionalLedger:
         return [answer for answer in answers if answer is not None]
 
     def _round(
-        self, commands: Sequence[Command], left: list[int], answers: list[Outcome | None]
+        self,
+        commands: Sequence[Command],
+        left: list[int],
+        answers: list[Outcome | None],
+        guessed: Reading | None,
     ) -> list[int]:
-        """Read, decide and write once; returns the commands that met a conflict."""
-        view, versions, now = self._read([commands[i] for i in left])
+        """Read (or guess), decide and write once; returns the commands that have no answer yet."""
+        reading = guessed or self._read(keys_of(commands[i] for i in left))
         groups = Groups()
         for i in left:
             try:
-                decision, keys = self._decide(view, versions, commands[i], now)
+                decision, keys = self._decide(reading, commands[i], guessed is not None)
             except LedgerError as damaged:
                 if isinstance(damaged, LedgerUnavailable):
                     raise
                 answers[i] = damaged
                 continue
+            except NotLoaded:
+                return left
             answers[i] = decision.answer
-            view.apply(decision.writes)
-            groups.add(i, keys, decision, versions)
+            reading.view.apply(decision.writes)
+            groups.add(i, keys, decision, reading.versions)
         writing = [group for group in groups.all() if group.values]
-        if not writing:
-            return []
-        failed = self._store.compare_and_write(writing).failed
-        return sorted(i for index in failed for i in writing[index].members)
+        # What writes nothing is compared with nothing: by a guess alone it is not answered.
+        silent = [i for group in groups.all() if not group.values for i in group.members]
+        unsure = [] if guessed is None else silent
+        if writing:
+            written = self._store.compare_and_write(writing, guessed.now.wall_ms if guessed else 0)
+            self._offset_ms = written.ms - _local_ms()
+            failed = [i for index in written.failed for i in writing[index].members]
+        else:
+            written, failed = Written(set(), {}, 0), []
+        self._recall.learn(reading, writing, written)
+        if guessed is not None and writing:
+            self._recall.judged(len(left) - len(unsure) - len(failed), len(failed))
+        return sorted(unsure + failed)
 
-    def _read(self, commands: list[Command]) -> tuple[View, dict[bytes, int], Now]:
-        keys: dict[bytes, None] = {MARKER_KEY: None}
-        for command in commands:
-            touched = touches(command)
-            keys.update((intent_key(k), None) for k in touched.intents)
-            keys.update((domain_key(d), None) for d in touched.domains)
-            if touched.domains:
-                keys[FLOOR_KEY] = None
-        view = View({}, {}, None)
-        versions: dict[bytes, int] = {}
-        now = self._load(view, versions, list(keys))
-        return view, versions, now
-
-    def _load(self, view: View, versions: dict[bytes, int], keys: list[bytes]) -> Now:
+    def _read(self, keys: Sequence[bytes], reading: Reading | None = None) -> Reading:
         stored, ms = self._store.read(keys)
         self._offset_ms = ms - _local_ms()
+        if reading is None:
+            reading = Reading(Now(ms, ms))
         for key in keys:
-            found = stored.get(key, Stored(0, None))
-            versions[key] = found.version
-            put(view, key, found.value)
-        return Now(ms, ms)
+            reading.add(key, stored.get(key, Stored(0, None)))
+        return reading
 
     def _decide(
-        self, view: View, versions: dict[bytes, int], command: Command, now: Now
+        self, reading: Reading, command: Command, guessed: bool
     ) -> tuple[Decision, set[bytes]]:
-        """Decide, and say which keys the decision read; a missing key is read then."""
+        """Decide, and say which keys the decision read; a missing key is read, unless guessing."""
         while True:
-            watched = Watched(view)
+            watched = Watched(reading.view)
             try:
-                return decide(watched, command, now), watched.keys
+                return decide(watched, command, reading.now), watched.keys
             except NotLoaded as missing:
-                self._load(view, versions, [key_of(missing)])
+                key = key_of(missing)
+                if key in reading.damaged:
+                    raise reading.damaged[key] from None
+                if guessed:
+                    raise
+                self._read([key], reading)
 
     # --- reading -----------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from fencekit.core.draft import FLOOR, Decision, NotLoaded, View
-from fencekit.core.state import OPEN, Floor, IntentKey, IntentRecord
+from fencekit.core.state import OPEN, Floor, IntentKey
 from fencekit.ledger import codec
 from fencekit.ledger.due import due_of
 
@@ -168,15 +168,36 @@ def key_of(missing: NotLoaded) -> bytes:
     return domain_key(missing.key)
 
 
-def put(view: View, key: bytes, value: bytes | None) -> None:
+def decoded(key: bytes, value: bytes | None) -> Any:
+    """Return what stands under a key as the rules know it; None and "nothing" are the same."""
+    kind = key[:1]
+    if kind == b"i":
+        return None if value is None else codec.decode_intent(value)
+    if kind == b"d":
+        return None if value is None else codec.decode_domain(value)
+    if key == MARKER_KEY:
+        return OPEN if value is None else codec.decode_marker(value)
+    return Floor() if value is None else codec.decode_floor(value)
+
+
+def put(view: View, key: bytes, value: Any) -> None:
     """Put what stands under a key into a view."""
     kind = key[:1]
     if kind == b"i":
-        record: IntentRecord | None = None if value is None else codec.decode_intent(value)
-        view.intents[key_of_intent(key)] = record
+        view.intents[key_of_intent(key)] = value
     elif kind == b"d":
-        view.domains[key[1:].decode()] = None if value is None else codec.decode_domain(value)
+        view.domains[key[1:].decode()] = value
     elif key == MARKER_KEY:
-        view.marker = OPEN if value is None else codec.decode_marker(value)
+        view.marker = value
     else:
-        view.floor = Floor() if value is None else codec.decode_floor(value)
+        view.floor = value
+
+
+def value_of(view: View, key: bytes) -> Any:
+    """Return what a view holds under a key."""
+    kind = key[:1]
+    if kind == b"i":
+        return view.intents[key_of_intent(key)]
+    if kind == b"d":
+        return view.domains[key[1:].decode()]
+    return view.marker if key == MARKER_KEY else view.floor

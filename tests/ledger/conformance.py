@@ -35,10 +35,15 @@ class TestClock:
         """Return the clocks of a ledger that live by this one."""
         return Clocks(lambda: START_MS + self.ms, lambda: START_MS + self.ms, self.boot)
 
-    def read(self, store: Any) -> None:
-        """Make a shared store tell this clock instead of its server's."""
-        real = store.read
-        store.read = lambda keys: (real(keys)[0], START_MS + self.ms)
+    def shared(self, ledger: ConditionalLedger) -> ConditionalLedger:
+        """Make a shared ledger and its store live by this clock instead of the server's."""
+        store: Any = ledger._store
+        told: Any = ledger
+        read, write = store.read, store.compare_and_write
+        store.read = lambda keys: (read(keys)[0], START_MS + self.ms)
+        store.compare_and_write = lambda groups, _now=0: write(groups)
+        told.now = lambda: Now(START_MS + self.ms, START_MS + self.ms)
+        return ledger
 
 
 Opener = Callable[[Path, TestClock], Ledger]
@@ -49,8 +54,7 @@ def _postgres(kind: str) -> Opener:
         from fencekit.ledger.postgres import PostgresStore
 
         store = PostgresStore(servers.postgres(kind), servers.name_for(path))
-        clock.read(store)
-        return ConditionalLedger("postgresql://", store, "p" * 32)
+        return clock.shared(ConditionalLedger("postgresql://", store, "p" * 32))
 
     return opener
 
@@ -60,8 +64,7 @@ def _redis(kind: str) -> Opener:
         from fencekit.ledger.redis import RedisStore
 
         store = RedisStore(servers.redis(kind=kind), servers.name_for(path))
-        clock.read(store)
-        return ConditionalLedger("redis://", store, "r" * 32)
+        return clock.shared(ConditionalLedger("redis://", store, "r" * 32))
 
     return opener
 
