@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fencekit.scan.facts import Call, Function, Member, Param
+from collections.abc import Iterator
+
+from fencekit.scan.facts import Call, Class, Expr, Function, Member, Param
 from fencekit.scan.parts import CONSTRUCTORS, Parts
 from fencekit.scan.scopes import scope_of
 from fencekit.scan.values import ClassRef, Const, Env, Func, Inst, Record, Seq, Unknown, Value
@@ -74,7 +76,29 @@ class Activations(Parts):
         return [
             self.bind(Func(function, self._outer(function), self._receiver(function)), call, env)
             for call, env in self.callers(function)
-        ]
+        ] + self.decorations(function)
+
+    def decorations(self, function: Function) -> list[Env]:
+        """Return an activation per function or class that `function` decorates."""
+        known = self._decorations.get(id(function))
+        if known is not None:
+            return known
+        self._decorations[id(function)] = []
+        outer = function.parent.name if function.parent is not None else ""
+        out: list[Env] = []
+        for name in {function.name, outer} - {""}:  # `@mark`, or `@make(…)` that hands it out
+            for module in self.project.modules(self.project.marked.get(name, [])):
+                for item, mark in _decorated(module.top, name):
+                    env = self.open_env(item.parent) if item.parent else self.top_env(module)
+                    value: Value = ClassRef(item) if isinstance(item, Class) else Func(item, env)
+                    value.file, value.line = module.path, item.line
+                    for func in self.eval(mark, env):
+                        if isinstance(func, Func) and func.function is function:
+                            made = self.enter(func, [[value]], {}, env)
+                            made.entered_at = (module.path, mark.line)
+                            out.append(made)
+        self._decorations[id(function)] = out
+        return out
 
     def _receiver(self, function: Function) -> Value | None:
         return Inst(function.owner) if function.owner is not None and not function.static else None
@@ -116,6 +140,22 @@ class Activations(Parts):
             return True
         unknown = all(isinstance(v, Unknown) for v in values)
         return unknown and len(self.project.functions.get(function.name, ())) == 1
+
+
+def _decorated(top: Function, name: str) -> Iterator[tuple[Function | Class, Expr]]:
+    """Yield the functions and classes below `top` that bear a mark of a name, with the mark."""
+    stack = [top]
+    while stack:
+        here = stack.pop()
+        items: list[Function | Class] = [here] if here is not top else []
+        for bindings in scope_of(here).names.values():
+            items += [b.item for b in bindings if isinstance(b.item, Class)]
+        for item in items:
+            for mark in item.marks:
+                told = mark.callee if isinstance(mark, Call) else mark
+                if name in (getattr(told, "name", ""), getattr(told, "id", "")):
+                    yield item, mark
+        stack.extend(scope_of(here).nested)
 
 
 def _takes_self(param: Param) -> bool:

@@ -9,7 +9,7 @@ from fencekit.scan.facts import Call, Expr, Function, Lambda, Lit, Member, Name
 from fencekit.scan.natives import MAPS, elements
 from fencekit.scan.parts import Parts
 from fencekit.scan.scopes import scope_of, walk_expr
-from fencekit.scan.values import Env, Func
+from fencekit.scan.values import ClassRef, Env, Func
 
 MAX_CONTEXTS = 2000
 
@@ -45,6 +45,12 @@ def _source(
 
 def _binding_source(ev: Parts, name: str, env: Env, seen: frozenset[str]) -> list[Env] | None:
     scope = scope_of(env.function)
+    if name == "cls" and env.function.name == "__init_subclass__":
+        return _subclasses(ev, env)
+    if env.args is None and env.function.parent is not None:
+        decorated = ev.decorations(env.function)
+        if decorated:
+            return decorated
     for binding in scope.names.get(name, ()):
         if binding.kind == "loop" and binding.value is not None:
             if id(binding.value) in env.picks:
@@ -67,6 +73,24 @@ def _binding_source(ev: Parts, name: str, env: Env, seen: frozenset[str]) -> lis
     if name in ("self", "this") and env.args is None and env.function.owner is not None:
         return None
     return None
+
+
+def _subclasses(ev: Parts, env: Env) -> list[Env] | None:
+    """Return one activation of a class's `__init_subclass__` per class below it."""
+    owner = env.function.owner
+    if owner is None or env.args is not None:
+        return None
+    out: list[Env] = []
+    todo, seen = [owner.name], {owner.name}
+    while todo:
+        for cls in ev.project.subclasses(todo.pop()):
+            if cls.name not in seen and owner in ev.mro(cls):
+                seen.add(cls.name)
+                todo.append(cls.name)
+                file = cls.module.path if cls.module else ""
+                value = ClassRef(cls, file=file, line=cls.line)
+                out.append(Env(env.function, {}, env.closure, value))
+    return out or None
 
 
 def _reclose(env: Env, closure: Env) -> Env:

@@ -63,6 +63,7 @@ class Evaluator(Names, Instances, Members, Activations):
         self.budget = 200_000
         self._open: dict[int, Env] = {}
         self._callers: dict[int, list[tuple[Call, Env]]] = {}
+        self._decorations: dict[int, list[Env]] = {}
         self._module_changes: dict[int, dict[str, list[tuple[Mutation, Env]]]] = {}
         self._param_depth = 0
         self._exporting: set[tuple[str, str]] = set()

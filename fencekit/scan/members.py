@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fencekit.scan import natives
-from fencekit.scan.facts import Choice, Dict, Expr, Import, Lit, Mutation, Name
+from fencekit.scan.facts import Choice, Class, Dict, Expr, Import, Lit, Mutation, Name
 from fencekit.scan.parts import Parts
-from fencekit.scan.scopes import ANY
+from fencekit.scan.scopes import ANY, scope_of
 from fencekit.scan.values import (
     ClassRef,
     Const,
@@ -202,16 +202,32 @@ class Members(Parts):
         """Return a static member, an enum member, or an unbound method."""
         for cls in self.mro(value.cls):
             if name in cls.fields and cls.module is not None:
-                return self.eval(cls.fields[name], self.top_env(cls.module))
+                found = self.eval(cls.fields[name], self.top_env(cls.module))
+                return natives.with_changes(self, found, self._class_changes(cls, name))
             if name in cls.methods:
-                found = cls.methods[name]
+                method = cls.methods[name]
                 receiver: Value = (
-                    value if found.static else Inst(value.cls, file=value.file, line=value.line)
+                    value if method.static else Inst(value.cls, file=value.file, line=value.line)
                 )
-                return [Func(found, self._outer(found), receiver)]
+                return [Func(method, self._outer(method), receiver)]
         if name in ("name", "__name__"):
             return [Const(value.cls.name, file=value.file, line=value.line)]
         return [Unknown(name, file=value.file, line=value.line)]
+
+    def _class_changes(self, cls: Class, name: str) -> list[tuple[Mutation, Env]]:
+        """Return what methods and functions of its file put into a field of a class itself."""
+        changes = [
+            (change, self.open_env(method))
+            for method in cls.methods.values()
+            for change in scope_of(method).changes.get("cls", ())
+        ]
+        if cls.module is not None:
+            changes += self.changes_to(cls.name, self.top_env(cls.module))
+        return [
+            (replace(change, path=change.path[1:]), env)
+            for change, env in changes
+            if change.path[:1] == (name,)
+        ]
 
     def mod_member(self, value: Mod, name: str) -> list[Value]:
         """Return what a module hands out, or a module below it."""

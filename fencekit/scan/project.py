@@ -46,6 +46,7 @@ class Project:
         self.classes: dict[str, list[str]] = defaultdict(list)
         self.callers: dict[str, list[str]] = defaultdict(list)
         self.folders: dict[str, list[str]] = defaultdict(list)
+        self.marked: dict[str, list[str]] = defaultdict(list)
         self.by_stem: dict[str, list[str]] = defaultdict(list)
         for path, fact in facts.items():
             for name in fact.functions:
@@ -54,6 +55,8 @@ class Project:
                 self.classes[name].append(path)
             for name in fact.calls:
                 self.callers[name].append(path)
+            for name in fact.marks:
+                self.marked[name].append(path)
             self.folders[posixpath.dirname(path)].append(path)
             stem = posixpath.basename(path).rsplit(".", 1)[0]
             if stem in ("__init__", "index", "mod"):

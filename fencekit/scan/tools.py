@@ -7,6 +7,7 @@ and each declaration a place of its own.
 from __future__ import annotations
 
 from fencekit.scan.answered import Answered
+from fencekit.scan.classed import Classed
 from fencekit.scan.constructed import CONSTRUCT, Constructed
 from fencekit.scan.decorated import MARKS, Decorated
 from fencekit.scan.described import Described
@@ -20,7 +21,7 @@ from fencekit.scan.toolspec import Tool, name_of
 from fencekit.scan.values import Env, Ext, Inst
 
 
-class Finder(Decorated, Registered, Described, Constructed, Generated, Answered):
+class Finder(Decorated, Registered, Described, Classed, Constructed, Generated, Answered):
     """Collects the tools of one project."""
 
     def find(self) -> list[Tool]:
@@ -63,6 +64,7 @@ class Finder(Decorated, Registered, Described, Constructed, Generated, Answered)
             if converts:
                 self._converted(module, converts)
         self._described()
+        self._classed()
         self._constructed()
         self._mount()
 

@@ -237,3 +237,149 @@ def test_a_typescript_registry_of_instances_is_followed(repo):
     assert tools["send_note"]["candidate"]
     assert not tools["read_note"]["candidate"]
     assert tools["send_note"]["line"] == 14
+
+
+SELF_REGISTERING = """
+    from typing import ClassVar
+    import httpx
+
+    class Registry:
+        _tools: ClassVar[dict] = {}
+
+        @classmethod
+        def register(cls, tool_class):
+            tool = tool_class()
+            cls._tools[tool.name] = tool
+            return tool_class
+
+        @classmethod
+        def get(cls, name):
+            return cls._tools[name]
+
+        @classmethod
+        def everything(cls):
+            return list(cls._tools.values())
+
+    class BaseTool:
+        name: str = ""
+        description = ""
+        schema = {"type": "object"}
+HOOK
+        async def execute(self, args):
+            raise NotImplementedError
+
+    MARK
+    class SendNote(BaseTool):
+        name = "send_note"
+
+        async def execute(self, args):
+            return httpx.post("http://localhost/send", json=args)
+
+    MARK
+    class ReadNote(BaseTool):
+        name = "read_note"
+
+        async def execute(self, args):
+            return httpx.get("http://localhost/notes")
+    """
+HOOK = """
+        def __init_subclass__(cls, **kwargs):
+            super().__init_subclass__(**kwargs)
+            if cls.name:
+                Registry.register(cls)
+"""
+
+
+@pytest.mark.parametrize("how", ["hook", "decorator"])
+def test_classes_that_register_themselves_are_found(repo, how):
+    classes = SELF_REGISTERING.replace("HOOK", HOOK if how == "hook" else "")
+    classes = classes.replace("    MARK\n", "" if how == "hook" else "    @Registry.register\n")
+    server = (
+        textwrap.dedent(LISTED)
+        .replace("{registry}", "from tools import Registry")
+        .replace("{name}", "name")
+        .replace("for t in TOOLS", "for t in Registry.everything()")
+        .replace("for tool in TOOLS:", "for tool in [Registry.get(name)]:")
+    )
+
+    tools = repo({"server.py": server, "tools.py": classes})
+
+    assert sorted(tools) == ["read_note", "send_note"]
+    assert tools["send_note"]["candidate"]
+    assert not tools["read_note"]["candidate"]
+
+
+FUNCTIONS = """
+    import httpx
+    from mcp.server import Server
+    from mcp.types import Tool
+
+    app = Server("notes")
+    TOOLS = {}
+
+    def offered(name, description):
+        def mark(fn):
+            TOOLS[name] = {"fn": fn, "description": description}
+            return fn
+        return mark
+
+    @offered("send_note", "Send.")
+    async def send(args):
+        return httpx.post("http://localhost/send", json=args)
+
+    @offered("read_note", "Read.")
+    async def read(args):
+        return httpx.get("http://localhost/notes")
+
+    @app.list_tools()
+    async def list_tools():
+        return [
+            Tool(name=name, description=t["description"], inputSchema={"type": "object"})
+            for name, t in TOOLS.items()
+        ]
+
+    @app.call_tool()
+    async def call_tool(name: str, arguments: dict):
+        return await TOOLS[name]["fn"](arguments)
+    """
+
+
+def test_functions_that_an_own_decorator_collects_are_found(repo):
+    tools = repo({"server.py": FUNCTIONS})
+
+    assert sorted(tools) == ["read_note", "send_note"]
+    assert tools["send_note"]["candidate"]
+    assert not tools["read_note"]["candidate"]
+
+
+FRAMEWORK = """
+    import { MCPTool } from "mcp-framework";
+    import { z } from "zod";
+    import axios from "axios";
+
+    class SendNote extends MCPTool<{ text: string }> {
+      name = "send_note";
+      description = "Send a note.";
+      schema = { text: { type: z.string(), description: "The text." } };
+
+      async execute(input: { text: string }) {
+        return axios.post("https://api.example.com/notes", input);
+      }
+    }
+    export default SendNote;
+    """
+
+
+def test_a_class_of_a_frameworks_tool_type_is_found_without_a_registration(repo):
+    server = 'import { MCPServer } from "mcp-framework";\nnew MCPServer().start();\n'
+    near_miss = FRAMEWORK.replace('"mcp-framework"', '"@langchain/core/tools"')
+    tools = repo({
+        "src/index.ts": server,
+        "src/tools/SendNote.ts": FRAMEWORK,
+        "src/other.ts": near_miss.replace("send_note", "other_note"),
+    })  # fmt: skip
+
+    assert sorted(tools) == ["send_note"]
+    assert tools["send_note"]["file"] == "src/tools/SendNote.ts"
+    assert tools["send_note"]["candidate"]
+    assert [p["name"] for p in tools["send_note"]["parameters"]] == ["text"]
