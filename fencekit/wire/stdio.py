@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Literal
 
 from fencekit.wire.errors import NeverLeft, TimedOut, Unanswered
@@ -160,12 +160,17 @@ class Child:
         for together in self.gathered(max_line=max_line):
             yield from together
 
-    def gathered(self, *, max_line: int | None = None) -> Iterator[list[bytes]]:
-        """Yield the same lines in lists: those together that came together."""
+    def gathered(
+        self, *, max_line: int | None = None, whole: Callable[[bytes], bool] = lambda _line: True
+    ) -> Iterator[list[bytes]]:
+        """Yield the same lines in lists: those together that came together.
+
+        A last line that was not ended is yielded only if `whole` says that it is one.
+        """
         with contextlib.suppress(OSError, ValueError):
             fd = os.dup(self._stdout.fileno())
             try:
-                yield from gathered(fd, max_line)
+                yield from gathered(fd, max_line, whole)
             finally:
                 os.close(fd)
 
@@ -214,11 +219,14 @@ class Child:
                 self.process.send_signal(sign)
 
 
-def gathered(fd: int, max_line: int | None = None) -> Iterator[list[bytes]]:
+def gathered(
+    fd: int, max_line: int | None = None, whole: Callable[[bytes], bool] = lambda _line: True
+) -> Iterator[list[bytes]]:
     """Yield the lines that can be read together, without their line ends, until the end.
 
     With `max_line` (bytes) a longer line is cut there and the rest comes as another line. What
-    cannot be read any more counts as the end.
+    cannot be read any more counts as the end. A last line that was not ended is yielded only if
+    `whole` says that it is one.
     """
     begun, size = [], 0  # the pieces of a line that has not ended yet
     while chunk := _read(fd):
@@ -231,13 +239,13 @@ def gathered(fd: int, max_line: int | None = None) -> Iterator[list[bytes]]:
         begun.append(rest)
         size += len(rest)
         if max_line is not None and size > max_line:
-            *whole, rest = _cut(b"".join(begun), max_line)
-            lines += whole
+            *ready, rest = _cut(b"".join(begun), max_line)
+            lines += ready
             begun, size = [rest], len(rest)
         if lines:
             yield lines
-    if size:
-        yield _cut(b"".join(begun), max_line)
+    if size and whole(last := b"".join(begun)):
+        yield _cut(last, max_line)
 
 
 def _read(fd: int) -> bytes:

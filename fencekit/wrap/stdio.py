@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from fencekit.wire.errors import NeverLeft, WireError
-from fencekit.wire.frames import Frame
+from fencekit.wire.frames import Frame, Kind, parse
 from fencekit.wire.stdio import Child, gathered
 from fencekit.wrap.actions import Action, Call, Moment
 from fencekit.wrap.outbox import Outbox
@@ -78,7 +78,7 @@ class ChildUpstream:
             self._pump.turn(lambda at: [do for call in calls for do in told(call, at)])
 
     def _read(self, child: Child, outbox: Outbox) -> None:
-        for lines in child.gathered(max_line=MAX_LINE):
+        for lines in child.gathered(max_line=MAX_LINE, whole=_is_frame):
             self._pump.from_server(*(line for line in lines if line.strip()))
         with contextlib.suppress(Exception):
             child.process.wait(CHILD_GRACE)
@@ -109,6 +109,11 @@ class ChildUpstream:
         return 0 if code is None else code
 
 
+def _is_frame(line: bytes) -> bool:
+    """Whether the last line of a peer that ended is a message, or the torn half of one."""
+    return parse(line)[0].kind is not Kind.INVALID
+
+
 def _how(code: int) -> str:
     return f"ended (signal {-code})" if code < 0 else f"ended (exit code {code})"
 
@@ -133,7 +138,7 @@ class StdioHost:
 
     def read(self, take: Callable[..., None], gone: Callable[[], None]) -> None:
         """Hand on the lines that come together until the host closes its end."""
-        for lines in gathered(self._in, MAX_LINE):
+        for lines in gathered(self._in, MAX_LINE, _is_frame):
             take(*lines)
         os.close(self._in)
         gone()

@@ -121,9 +121,12 @@ def test_a_server_killed_at_any_step_of_a_call_never_acts_again(tmp_path, step, 
     it = start(tmp_path, STEPPED, FENCEKIT_STEP=step)
     it.open()
     it.call(1)
-    # As a host sees it without the proxy: the server is gone, and how.
+    # As a host sees it without the proxy: the server is gone, and how. Half a line was never said.
+    assert it.process.stdout is not None
+    said = [json.loads(line) for line in it.process.stdout.read().splitlines()]
     assert it.process.wait(20) == 128 + signal.SIGKILL
     finish(it)
+    assert [frame["id"] for frame in said] == [1]
     assert count(tmp_path / "effects") == effects
 
     assert {s for s, _ in retried(tmp_path)} == {state}

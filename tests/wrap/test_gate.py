@@ -241,3 +241,30 @@ def test_a_modern_server_that_ends_answers_every_request_with_its_end():
     door.do(door.gate.server_gone("the server ended", door.at, answer_all=True))
 
     assert {a["id"] for a in door.to_client} == {1, 2}
+
+
+def test_nothing_is_kept_of_calls_that_are_over():
+    """Whatever a call leaves behind would make the memory grow with every call."""
+    door = Door()
+    for n in range(30):
+        first, twin = f"a{n}", f"b{n}"
+        door.call(first, arguments={"order": first})
+        door.call(twin, arguments={"order": first})
+        if n % 3 == 0:
+            door.answer(first)
+        elif n % 3 == 1:
+            door.fail(first)
+        else:
+            door.client({"method": "notifications/cancelled", "params": {"requestId": twin}})
+            door.error(first, -32601)
+        door.call(f"s{n}", "scale", arguments={"to": n})
+        door.answer(f"s{n}")
+        door.call(f"r{n}", "list_payments", arguments={"n": n})
+        door.answer(f"r{n}")
+
+    gate, calls = door.gate, door.gate.calls
+    for kept in (calls.by_key, calls.by_server_id, calls.by_client_id, gate._plain, gate._held):
+        assert len(kept) == 0
+    assert len(calls.owed) == 0
+    assert (gate.sets._by_key, gate.sets._by_id) == ({}, {})
+    assert not gate.busy
