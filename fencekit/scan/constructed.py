@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fencekit.scan import words
 from fencekit.scan.beside import handler_beside
-from fencekit.scan.facts import Call, Function, Module
+from fencekit.scan.facts import Call, Expr, Function, Member, Module
 from fencekit.scan.registrar import Registrar, from_sdk
 from fencekit.scan.scopes import scope_of
-from fencekit.scan.toolspec import Tool, name_of, plausible, read_options
+from fencekit.scan.toolspec import Tool, hints, name_of, plausible, read_options
 from fencekit.scan.values import Ext, Func, Value
 
 CONSTRUCT = frozenset(
@@ -40,6 +40,53 @@ class Constructed(Registrar):
                         if name_of(call.callee) == name and holder is not None:
                             self._one_constructed(call, holder, module, known)
 
+    def _built(self) -> None:
+        """Read tools from the SDK's builders: `Tool.builder().name("…").build()`."""
+        known = {t.name for t in self.tools}
+        for path in self.project.callers.get("build", ()):
+            module = self.project.module(path)
+            for offset in self.project.facts[path].calls["build"] if module is not None else ():
+                holder = self.project.function_at(path, offset)
+                for call in scope_of(holder).calls if holder is not None else ():
+                    if name_of(call.callee) == "build" and holder is not None:
+                        self._one_built(call, holder, module, known)
+
+    def _one_built(
+        self, call: Call, holder: Function, module: Module | None, known: set[str]
+    ) -> None:
+        """Read one builder, whose steps name the fields of the tool."""
+        env = self.ev.open_env(holder)
+        steps: dict[str, Call] = {}
+        here: Expr = call.callee
+        while isinstance(here, Member | Call):
+            if isinstance(here, Call):
+                steps.setdefault(name_of(here.callee), here)
+            here = here.callee if isinstance(here, Call) else here.obj
+        if not {"builder", "name"} <= set(steps) or module is None or not steps["name"].args:
+            return
+        of_sdk = [
+            v
+            for v in self.ev.eval(steps["builder"].callee, env)
+            if isinstance(v, Ext) and from_sdk(v.root) and "Tool" in (*v.steps, v.root)
+        ]
+        told = [t for t in self.ev.texts(steps["name"].args[0].value, env) if not t.holes]
+        if not of_sdk or len(told) != 1 or not plausible(str(told[0].value)):
+            return
+        if str(told[0].value) in known:
+            return
+        line = steps["name"].line
+        tool = Tool(str(told[0].value), env.file, line, name_place=(told[0].file, told[0].line))
+        for key, step in steps.items():
+            for arg in step.args[:1]:
+                texts = self.ev.texts(arg.value, env)
+                if key == "description" and texts:
+                    tool.description = str(texts[0].value)
+                elif key == "annotations":
+                    tool.annotations.update(hints(self.ev, self.ev.eval(arg.value, env)))
+        tool.handler = self._beside(call, holder)
+        tool.language, tool.sdk, tool.style = module.language, self._sdk_near(env), "builder"
+        self.tools.append(tool)
+
     def _one_constructed(
         self, call: Call, holder: Function, module: Module, known: set[str]
     ) -> None:
@@ -57,9 +104,18 @@ class Constructed(Registrar):
             str(told[0].value), env.file, call.line, name_place=(told[0].file, told[0].line)
         )
         read_options(self.ev, call, env, tool)
-        tool.handler = tool.handler or handler_beside(self.ev, call, holder, env)
+        tool.handler = tool.handler or self._beside(call, holder)
         tool.language, tool.sdk, tool.style = module.language, self._sdk_near(env), "constructor"
         self.tools.append(tool)
+
+    def _beside(self, call: Call, holder: Function) -> Func | None:
+        """Return the handler beside a description, also where its function is called for it."""
+        found = handler_beside(self.ev, call, holder, self.ev.open_env(holder))
+        if found is not None or len(scope_of(holder).returns) > 2:
+            return found
+        for around, env in self.ev.callers(holder)[:4]:
+            found = found or handler_beside(self.ev, around, env.function, env)
+        return found
 
     def _builds_tool(self, value: Value, depth: int) -> bool:
         """Tell whether calling a value makes a tool of an MCP SDK,

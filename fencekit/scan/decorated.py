@@ -46,7 +46,8 @@ class Decorated(Registrar):
             sdk = self._registrar(callee, env)
             if sdk is None:
                 continue
-            tool = self._from_mark(mark, function, env)
+            inside = function.owner is not None and module.language == "java"
+            tool = self._from_mark(mark, function, self.ev.open_env(function) if inside else env)
             if tool is None:
                 continue
             tool.language, tool.sdk, tool.style = module.language, sdk, "decorator"

@@ -24,7 +24,9 @@ SQL_CALLS = frozenset({
     "fetchval", "queryrow", "querycontext", "execcontext", "queryrowcontext", "execute_batch",
     "execute_raw", "$executeraw", "$executerawunsafe", "$queryraw", "executescript", "unsafe",
     "one",
-    "none", "any", "text",
+    "none", "any", "text", "update", "executeupdate", "executequery", "preparestatement",
+    "batchupdate", "createnativequery", "queryforobject", "queryforlist", "query_as",
+    "query_scalar", "batch_execute", "sql_query", "sql",
 })  # fmt: skip
 SQL = re.compile(r"\s*(?:/\*.*?\*/\s*)?(\w+)", re.DOTALL)
 SQL_WRITES = frozenset({
@@ -40,7 +42,8 @@ PROCESS = frozenset({
     "child_process.spawn", "child_process.spawnSync", "child_process.execFile",
     "child_process.execFileSync", "child_process.fork", "execa", "execa.execa", "os/exec.Command",
     "os/exec.CommandContext", "std::process::Command.new", "tokio::process::Command.new",
-    "std::process.Command.new", "tokio::process.Command.new", "zx.$",
+    "std::process.Command.new", "tokio::process.Command.new", "zx.$", "ProcessBuilder",
+    "Runtime.getRuntime.exec",
 })  # fmt: skip
 FILE_ADDS = frozenset({"appendFile", "appendFileSync", "append_text"})
 FILE_WRITES = frozenset({
@@ -51,10 +54,11 @@ FILE_WRITES = frozenset({
     "rmtree", "copy", "copy2", "copytree", "removedirs", "WriteFile", "Create", "Remove",
     "RemoveAll",
     "Rename", "write", "create", "remove_file", "remove_dir_all", "copyfile", "writeFile_",
+    "remove_dir", "hard_link", "writeString", "deleteIfExists", "newBufferedWriter", "createFile",
 })  # fmt: skip
 FOLDERS = frozenset({
     "mkdir", "mkdirSync", "makedirs", "Mkdir", "MkdirAll", "create_dir", "create_dir_all",
-    "ensureDir",
+    "ensureDir", "createDirectory", "createDirectories",
 })  # fmt: skip
 FILE_ROOTS = frozenset({
     "fs", "fs/promises", "node:fs", "node:fs/promises", "fs-extra", "os", "shutil", "pathlib",
@@ -65,6 +69,7 @@ WRAPS_METHOD = frozenset({
     "request", "fetch", "send", "stream", "newrequest", "newrequestwithcontext", "axios", "got",
     "ky",
     "execute", "$fetch", "ofetch", "request_async", "method", "open", "urlopen", "call", "apicall",
+    "exchange",
 })  # fmt: skip
 
 
@@ -167,6 +172,16 @@ def _standard(root: str, env: Env) -> bool:
     first = root.split(".", maxsplit=1)[0].split("/", maxsplit=1)[0]
     if language == "python":
         return first in sys.stdlib_module_names and first not in ("sqlite3", "smtplib")
+    if language == "java":
+        own = ("java.", "javax.", "jakarta.")
+        speaks = (
+            "java.sql",
+            "javax.sql",
+            "jakarta.persistence",
+            "javax.persistence",
+            "jakarta.jms",
+        )
+        return root.startswith(own) and not root.startswith(speaks)
     if language == "go":
         return bool(root) and "." not in first and root not in ("database/sql",)
     return False
@@ -353,6 +368,21 @@ def targets(ev: Evaluator, call: Call, env: Env) -> str:
     return " ".join(t for t in out if "/" in t or "{}" in t)
 
 
+def address(ev: Evaluator, call: Call, env: Env) -> str:
+    """Return the path of a request, also where a builder is given it in another step."""
+    found = targets(ev, call, env)
+    steps = later_calls(call, env)
+    inner: Expr = call.callee
+    while isinstance(inner, Member | Call):
+        if isinstance(inner, Call):
+            steps.append(inner)
+        inner = inner.callee if isinstance(inner, Call) else inner.obj
+    for step in steps if not found else ():
+        if called_name(step) in ("uri", "url", "path", "endpoint"):
+            found = found or targets(ev, step, env)
+    return found
+
+
 def body_says(ev: Evaluator, call: Call, env: Env) -> str:
     """Return "read", "write" or "declare" where the body names an RPC method, or a GraphQL one."""
     for arg in call.args:
@@ -452,7 +482,7 @@ def http_effect(
     said = body_says(ev, call, env)
     for later in later_calls(call, env):  # `post(url).json(&body)`
         said = said or body_says(ev, later, env)
-    return by_verb_and_path(verb, targets(ev, call, env), around, said=said, certain=certain)
+    return by_verb_and_path(verb, address(ev, call, env), around, said=said, certain=certain)
 
 
 def by_verb_and_path(
@@ -578,7 +608,8 @@ def _sent_builder(value: Ext, name: str, call: Call) -> bool:
     asked = any(s.startswith(("query", "prepare", "sql")) for s in value.steps[:-1])
     if value.steps[-2:-1] == ("()",) and not call.args:  # `events().list(…).execute()`
         asked = asked or bool(words.verb_of(value.steps[-3]))
-    return asked and name in ("execute", "run", "exec", "send")
+    asked = asked or "prepareStatement" in value.steps
+    return asked and name in ("execute", "run", "exec", "send", "executeUpdate", "executeBatch")
 
 
 MAKERS = frozenset({"new", "try", "from", "builder", "default", "with", "of", "open", "init"})

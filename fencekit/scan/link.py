@@ -3,6 +3,8 @@
 The walk carries what is known of the arguments, so that a shared `request(method, path)` is judged
 by the verb this tool hands it, and a dispatcher only by the arm this tool's name selects. A name
 that several functions bear and nothing resolves is not followed; it is listed as unknown.
+
+Over 400 lines: one walk, whose statements and expressions enter each other.
 """
 
 from __future__ import annotations

@@ -58,11 +58,26 @@ class Names(Parts):
             here = here.closure or (
                 self.open_env(here.function.parent) if here.function.parent is not None else None
             )
+        if module is not None and module.language == "java":
+            owned = self._member_around(name, env, line)
+            if owned:
+                return owned
         if module is not None:
             found_outside = self._from_package(name, module)
             if found_outside:
                 return found_outside
         return [Ext("", (name,), file=env.file, line=line)]
+
+    def _member_around(self, name: str, env: Env, line: int) -> list[Value]:
+        """Return the member of the class around that a name without an object means."""
+        around = self._self("this", env)
+        cls = getattr(around, "cls", None)
+        if around is None or not isinstance(cls, Class):
+            return []
+        for here in self.mro(cls):
+            if name in here.methods or name in here.types or name in here.fields:
+                return self.member(around, name, env, line)
+        return []
 
     def _self(self, name: str, env: Env) -> Value | None:
         here: Env | None = env
@@ -96,7 +111,23 @@ class Names(Parts):
                     source = self.project.module(path)
                     if source is not None and source is not module:
                         out.extend(self.exported(source, name))
+        if not out and module.language == "java" and name[:1].isupper():
+            return self._from_wildcard(name, module)
         return out
+
+    def _from_wildcard(self, name: str, module: Module) -> list[Value]:
+        """Return what the only import of a whole package from outside may stand for."""
+        items = [b.item for b in scope_of(module.top).names.get("*", ())]
+        outside = [
+            i
+            for i in items
+            if isinstance(i, Import)
+            and not i.module.startswith("java.")
+            and not self.project.resolve(module, i)
+        ]
+        if len(outside) != 1:
+            return []
+        return [Ext(outside[0].module, (name,), file=module.path, line=outside[0].line)]
 
     def _bound(self, name: str, bindings: list[Binding], env: Env) -> list[Value]:
         out: list[Value] = []

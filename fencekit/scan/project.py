@@ -90,7 +90,8 @@ class Project:
 
     def resolve(self, importer: Module, item: Import) -> list[str]:
         """Return the paths an import text may mean, best first; empty for the outside."""
-        key = (importer.path, item.module, item.level)
+        told = f"{item.module}.{item.name}" if importer.language == "java" else item.module
+        key = (importer.path, told, item.level)
         if key not in self._resolved:
             self._resolved[key] = self._paths(importer, item)
         return self._resolved[key]
@@ -106,10 +107,17 @@ class Project:
         if language == "rust":
             return self._rust(importer.path, item.module)
         if language == "java":
-            name = item.module.rsplit(".", 1)[-1]
-            tail = item.module.replace(".", "/") + ".java"
-            return [p for p in self.by_stem.get(name, ()) if p.endswith(tail)]
+            return self._java(item)
         return []
+
+    def _java(self, item: Import) -> list[str]:
+        folder = item.module.replace(".", "/")
+        if item.name == "*":
+            found = [f for f in self.folders if f == folder or f.endswith("/" + folder)]
+            return [p for f in found for p in self.folders[f] if p.endswith(".java")]
+        tail = f"{folder}/{item.name}.java"
+        near = self.by_stem.get(str(item.name), ())
+        return [p for p in near if p == tail or p.endswith("/" + tail)]
 
     def _python(self, importer: str, module: str, level: int) -> list[str]:
         tail = module.replace(".", "/")

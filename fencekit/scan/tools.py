@@ -66,6 +66,7 @@ class Finder(Decorated, Registered, Described, Classed, Constructed, Generated, 
         self._described()
         self._classed()
         self._constructed()
+        self._built()
         self._mount()
 
     # Names as advertised.

@@ -45,6 +45,7 @@ SKIP_DIRS: dict[str, str] = {
         ("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".turbo", ".cache"), "cache"
     ),
 }
+PACKAGE_ROOTS = ("src/main/java", "src/main/kotlin", "src/main/scala")  # below: packages only
 TEST_FILES = ("test_", "conftest.")
 TEST_ENDINGS = ("_test", ".test", ".spec", "_spec", ".stories", ".bench")
 
@@ -130,7 +131,8 @@ def _directories(
 
 def _directory_reason(entry: os.DirEntry[str], path: str, ignore: Ignore) -> str:
     name = entry.name
-    if name.lower() in SKIP_DIRS:
+    package = any(f"/{root}/" in f"/{path}" for root in PACKAGE_ROOTS)  # `org/example` is a name
+    if name.lower() in SKIP_DIRS and not package:
         return SKIP_DIRS[name.lower()]
     if os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
         return "virtual environment"

@@ -106,7 +106,8 @@ HTTP_LIBRARIES = (
     "requests", "httpx", "httpx2", "aiohttp", "urllib3", "urllib", "axios", "got", "node-fetch",
     "undici", "ky", "superagent", "needle", "request", "cross-fetch", "isomorphic-fetch", "reqwest",
     "net/http", "resty", "ureq", "surf", "hyper", "curl_cffi", "http", "https", "java.net.http",
-    "okhttp3", "@nestjs/axios", "retryablehttp", "ofetch", "treq", "niquests",
+    "okhttp3", "org.springframework.web", "@nestjs/axios", "retryablehttp", "ofetch", "treq",
+    "niquests",
 )  # fmt: skip
 # Libraries whose calls have no effect outside the process, whatever their verbs.
 QUIET_LIBRARIES = (
@@ -137,6 +138,8 @@ QUIET_LIBRARIES = (
     "serde_yaml", "sha2", "hmac", "hex", "urlencoding", "percent_encoding", "tracing_subscriber",
     "env_logger", "strum", "dirs", "shellexpand", "walkdir", "ignore", "csv", "rayon", "crossbeam",
     "flume", "jsonwebtoken", "minijinja", "tera", "handlebars", "color_eyre", "eyre", "snafu",
+    "org.slf4j", "lombok", "com.fasterxml.jackson", "jakarta.annotation", "org.apache.commons",
+    "com.google.gson", "com.google.common", "reactor.core", "io.swagger",
     "governor", "moka", "lru", "prometheus", "rust_decimal", "dotenvy", "dotenv", "figment",
     "rmcp_macros", "bytes", "http_body_util", "tower_http", "secrecy", "zeroize", "arc_swap",
 )  # fmt: skip
@@ -147,7 +150,8 @@ SDK_ROOTS = (
     "@rekog/mcp-nest", "mcp-framework", "fastmcp-ts", "mcp-handler", "@vercel/mcp-adapter",
     "io.modelcontextprotocol", "org.springframework.ai", "rust-mcp-sdk", "rust_mcp_sdk", "mcp_core",
     "mcp_sdk_rs", "metoro-io/mcp-golang", "github.com/metoro-io/mcp-golang", "mcpserver",
-    "io.quarkiverse.mcp", "@nestjs-mcp", "@nestjs/mcp", "agents/mcp", "xmcp", "litemcp",
+    "io.quarkiverse.mcp", "org.springaicommunity.mcp", "org.noear.solon.ai.mcp",
+    "@nestjs-mcp", "@nestjs/mcp", "agents/mcp", "xmcp", "litemcp",
     "arcade_mcp",
     "muppet", "tmcp", "mcp_use", "turbomcp", "pmcp", "poem_mcpserver",
     "github.com/ThinkInAIXYZ/go-mcp",
@@ -157,6 +161,7 @@ AGENT_FRAMEWORKS = (
     "ai", "@ai-sdk", "@openai/agents", "openai", "strands", "pydantic_ai", "autogen",
     "autogen_core",
     "llama_index", "llamaindex", "semantic_kernel", "smolagents", "google.adk", "haystack", "agno",
+    "swiftide", "swiftide_macros", "langchain_rust", "dev.langchain4j",
     "phi", "controlflow", "marvin", "@mastra/core", "genkit", "@genkit-ai", "claude_agent_sdk",
     "@anthropic-ai/claude-agent-sdk", "rig", "dspy", "griptape", "swarm", "composio", "letta",
 )  # fmt: skip

@@ -15,6 +15,7 @@ SUFFIXES: dict[str, tuple[str, str]] = {
     ".tsx": ("javascript", "TSX"),
     ".go": ("go", "LANGUAGE"),
     ".rs": ("rust", "LANGUAGE"),
+    ".java": ("java", "LANGUAGE"),
 }
 
 
