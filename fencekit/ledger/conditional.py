@@ -9,6 +9,7 @@ read and written in one round trip each; a conflict decides anew only the group 
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -18,7 +19,7 @@ import orjson
 
 from fencekit.core.decide import decide
 from fencekit.core.draft import Decision, Event, NotLoaded
-from fencekit.core.errors import LedgerError, LedgerUnavailable
+from fencekit.core.errors import LedgerDamaged, LedgerError, LedgerUnavailable
 from fencekit.core.messages import Answer, Command
 from fencekit.core.situation import as_of
 from fencekit.core.state import (
@@ -55,6 +56,8 @@ from fencekit.ledger.sealing import check_record
 
 DEADLINE = 10.0
 """For how long, in seconds, a batch is tried again before its callers are told."""
+SWEEP_ROWS = 200
+"""How many intents one step of a sweep writes, and locks until they are on disk."""
 
 
 class Store(Protocol):
@@ -76,8 +79,8 @@ class Store(Protocol):
         """Return values in the order of their keys."""
         ...
 
-    def due(self, until_ms: int, limit: int) -> list[tuple[bytes, Stored]]:
-        """Return values that sweep may look at."""
+    def due(self, since_ms: int, until_ms: int, limit: int) -> list[tuple[bytes, Stored]]:
+        """Return values that sweep may look at, in the order of when it may."""
         ...
 
     def audit(self, after: int, limit: int) -> list[tuple[int, bytes]]:
@@ -96,6 +99,10 @@ class Store(Protocol):
         """Say what this store is and what its answers rest on."""
         ...
 
+    def sibling(self) -> Store:
+        """Return another connection to the same place; it is opened when it is used."""
+        ...
+
     def close(self) -> None:
         """Let go of every connection."""
         ...
@@ -110,6 +117,7 @@ class ConditionalLedger:
         self._process = process
         self._deadline = deadline
         self.holder = Holder("process", process)
+        self._side: Store | None = None
         self._recall = Recall()
         self._group = GroupCommit(self._run)
         _, server_ms = store.read(())
@@ -221,9 +229,15 @@ class ConditionalLedger:
 
     # --- reading -----------------------------------------------------------------------------
 
+    def _beside(self) -> Store:
+        """Return a connection of its own for looking and tidying, so that deciding never waits."""
+        if self._side is None:
+            self._side = self._store.sibling()
+        return self._side
+
     def intents(self) -> Iterator[Shown]:
         """Yield every intent that is not absent, as it stands now."""
-        _, ms = self._store.read(())
+        _, ms = self._beside().read(())
         now = Now(ms, ms)
         for key, record in self.records():
             seen = as_of(record, now, Liveness.CANNOT_TELL)
@@ -246,7 +260,7 @@ class ConditionalLedger:
         return OPEN if value is None else codec.decode_marker(value)
 
     def _value(self, key: bytes) -> bytes | None:
-        stored, _ = self._store.read([key])
+        stored, _ = self._beside().read([key])
         return stored.get(key, Stored(0, None)).value
 
     def domains(self) -> Iterator[tuple[str, DomainHead]]:
@@ -256,13 +270,13 @@ class ConditionalLedger:
 
     def _scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         after = prefix
-        while rows := self._store.scan(prefix, after, 500):
+        while rows := self._beside().scan(prefix, after, 500):
             after = rows[-1][0]
             yield from ((key, found.value) for key, found in rows if found.value is not None)
 
     def audit(self, after: int = 0) -> Iterator[tuple[int, Event]]:
         """Yield the audit lines after number `after`."""
-        while rows := self._store.audit(after, 500):
+        while rows := self._beside().audit(after, 500):
             for number, line in rows:
                 yield number, orjson.loads(line)
             after = rows[-1][0]
@@ -276,30 +290,35 @@ class ConditionalLedger:
         return 0 if value is None else codec.decode_intent(value).revision
 
     def sweep(self) -> int:
-        """Delete what has expired, in small groups that block nobody for long."""
-        changed = 0
+        """Delete what has expired, in small groups over a connection of its own.
+
+        Whoever decides meanwhile waits for one group at most, and only for the same intents.
+        """
+        store, changed, since = self._beside(), 0, 1
         while True:
-            stored, ms = self._store.read([MARKER_KEY])
-            now = Now(ms, ms)
+            began = time.monotonic()
+            stored, ms = store.read([MARKER_KEY])
             marker = stored.get(MARKER_KEY, Stored(0, None))
             if marker.value is not None and not may_sweep(codec.decode_marker(marker.value)):
                 return changed
-            groups = []
-            for key, found in self._store.due(ms, 200):
-                if found.value is None:
-                    continue
-                record = codec.decode_intent(found.value)
-                left = sweep(record, now)
-                value = None if left is None else codec.encode_intent(left)
-                due = 0 if left is None else due_of(left)
-                expected = {key: found.version, MARKER_KEY: marker.version}
-                groups.append(Group(expected, {key: value}, {key: due}))
-            if not groups:
+            rows = store.due(since, ms, SWEEP_ROWS)
+            groups, before = [], (since, changed)
+            for key, found in rows:
+                # A damaged record is for `verify` to tell; it keeps nothing else.
+                with contextlib.suppress(LedgerDamaged):
+                    record = codec.decode_intent(found.value or b"")
+                    since = max(since, due_of(record))
+                    left = sweep(record, Now(ms, ms))
+                    value = None if left is None else codec.encode_intent(left)
+                    due = 0 if left is None else due_of(left)
+                    expected = {key: found.version, MARKER_KEY: marker.version}
+                    groups.append(Group(expected, {key: value}, {key: due}))
+            if groups:
+                changed += len(groups) - len(store.compare_and_write(groups).failed)
+            if len(rows) < SWEEP_ROWS or (since, changed) == before:
                 return changed
-            failed = self._store.compare_and_write(groups).failed
-            changed += len(groups) - len(failed)
-            if len(failed) == len(groups):
-                return changed
+            # Half of the time is left to whoever decides, here and at the server.
+            time.sleep(min(0.1, time.monotonic() - began))
 
     def verify(self) -> Iterator[Problem]:
         """Read every record and recompute every certificate."""
@@ -314,20 +333,22 @@ class ConditionalLedger:
 
     def describe(self) -> Description:
         """Say what this ledger is and what its answers rest on."""
-        return self._store.describe()
+        return self._beside().describe()
 
     def save_counters(self, counters: dict[str, int]) -> None:
         """Replace this process's counters."""
-        self._store.save_counters(self._process, orjson.dumps(counters))
+        self._beside().save_counters(self._process, orjson.dumps(counters))
 
     def counters(self) -> dict[str, int]:
         """Return the sum over all processes."""
-        return add_counters(map(orjson.loads, self._store.counters()))
+        return add_counters(map(orjson.loads, self._beside().counters()))
 
     def close(self) -> None:
         """Answer what waits, then let go of the store."""
         self._group.close()
         self._store.close()
+        if self._side is not None:
+            self._side.close()
 
 
 def _local_ms() -> int:

@@ -64,7 +64,10 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 class PostgresStore:
-    """Opaque values in one table of one schema; `limit` bounds each statement, in seconds."""
+    """Opaque values in one table of one schema.
+
+    `limit` bounds each statement, in seconds; `made` says that the schema is there.
+    """
 
     def __init__(
         self,
@@ -72,6 +75,8 @@ class PostgresStore:
         schema: str,
         password: str | None = None,
         limit: float = STATEMENT_SECONDS,
+        *,
+        made: bool = False,
     ) -> None:
         self._conninfo = conninfo
         self._password = password
@@ -80,6 +85,8 @@ class PostgresStore:
         self._limit = limit
         self._lock = threading.Lock()
         self._db: BoundedConnection | None = None
+        if made:
+            return
         try:
             with self._translated():
                 db = self._connection()
@@ -127,12 +134,12 @@ class PostgresStore:
             (after, end, limit),
         )
 
-    def due(self, until_ms: int, limit: int) -> list[tuple[bytes, Stored]]:
-        """Return values that sweep may look at."""
+    def due(self, since_ms: int, until_ms: int, limit: int) -> list[tuple[bytes, Stored]]:
+        """Return values that sweep may look at; what was deleted before `since_ms` is passed by."""
         return self._rows(
-            "SELECT key, version, value FROM {}.records WHERE due > 0 AND due <= %s "
+            "SELECT key, version, value FROM {}.records WHERE due > 0 AND due >= %s AND due <= %s "
             "ORDER BY due LIMIT %s",
-            (until_ms, limit),
+            (since_ms, until_ms, limit),
         )
 
     def _rows(self, query: str, parameters: tuple[Any, ...]) -> list[tuple[bytes, Stored]]:
@@ -179,6 +186,10 @@ class PostgresStore:
             durability += "; a failover to an asynchronous standby may lose the newest outcomes"
         details = {"server": f"PostgreSQL {version}", "schema": self._schema}
         return Description("postgresql", _place(self._conninfo), durability, details)
+
+    def sibling(self) -> PostgresStore:
+        """Return another connection to the same schema."""
+        return PostgresStore(self._conninfo, self._schema, self._password, self._limit, made=True)
 
     def close(self) -> None:
         """Close the connection."""

@@ -81,7 +81,10 @@ return failed
 
 
 class RedisStore:
-    """Opaque values in hashes of one namespace; `limit` bounds each exchange, in seconds."""
+    """Opaque values in hashes of one namespace; `limit` bounds each exchange, in seconds.
+
+    `later` leaves connecting to the first use.
+    """
 
     def __init__(
         self,
@@ -91,6 +94,7 @@ class RedisStore:
         weak: bool = False,
         wait: int = 0,
         limit: float = TIMEOUT,
+        later: bool = False,
     ) -> None:
         if not namespace or any(c in namespace for c in "{}\0\n"):
             raise InvalidRequest(f"namespace {namespace!r} must not be empty or hold braces")
@@ -107,8 +111,9 @@ class RedisStore:
         self._keys = [f"{{{namespace}}}:{part}" for part in parts]
         self._counters = f"{{{namespace}}}:counters"
         self._namespace = namespace
-        with self._connected():
-            pass
+        if not later:
+            with self._connected():
+                pass
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[redis.Redis]:
@@ -191,10 +196,10 @@ class RedisStore:
             keys = db.zrangebylex(self._keys[2], b"(" + after, b"(" + end, 0, limit)
         return self._values(keys)
 
-    def due(self, until_ms: int, limit: int) -> list[tuple[bytes, Stored]]:
-        """Return values that sweep may look at."""
+    def due(self, since_ms: int, until_ms: int, limit: int) -> list[tuple[bytes, Stored]]:
+        """Return values that sweep may look at, in the order of when it may."""
         with self._connected() as db:
-            keys = db.zrangebyscore(self._keys[3], 1, until_ms, 0, limit)
+            keys = db.zrangebyscore(self._keys[3], since_ms, until_ms, 0, limit)
         return self._values(keys)
 
     def _values(self, keys: Any) -> list[tuple[bytes, Stored]]:
@@ -235,6 +240,17 @@ class RedisStore:
             "namespace": self._namespace,
         }
         return Description("redis", self._place, durability + replicas, details)
+
+    def sibling(self) -> RedisStore:
+        """Return another connection to the same namespace."""
+        return RedisStore(
+            self._url,
+            self._namespace,
+            weak=self._weak,
+            wait=self._wait,
+            limit=self._limit,
+            later=True,
+        )
 
     def close(self) -> None:
         """Close the connection."""

@@ -42,6 +42,7 @@ class TestClock:
         read, write = store.read, store.compare_and_write
         store.read = lambda keys: (read(keys)[0], START_MS + self.ms)
         store.compare_and_write = lambda groups, _now=0: write(groups)
+        told._beside = lambda: store
         told.now = lambda: Now(START_MS + self.ms, START_MS + self.ms)
         return ledger
 
