@@ -497,7 +497,7 @@ def by_verb_and_path(
     tail = [s for s in re.split(r"[/?]|\{\}", where.split(" ", maxsplit=1)[0]) if s]
     last_words = set(words.split(tail[-1])) if tail else set()
     asks: object = last_words & words.QUERYING and not last_words & (words.ADDING - {"request"})
-    asks = asks or (bool(tail) and _method_reads(tail[-1]))
+    asks = asks or (bool(tail) and _method_reads(tail[-1])) or "search" in tail[-2:-1]
     if verb in ("POST", "?") and not said and (asks or words.reads_by_name(around)):
         return NOTHING
     declares = verb in words.HTTP_DECLARATIVE and not set(words.split(where)) & words.ADDS_ANYWAY
@@ -581,7 +581,9 @@ def _by_verb(
         return None
     if isinstance(value, Unknown) and kind in ("adding", "declaring"):
         single = len(parts) == 1
-        if single and parts[0] in words.CONTAINER and not near & words.CLIENT:
+        bare = call.callee.obj.id if isinstance(call.callee.obj, Name) else ""
+        client = (set(words.split(bare)[-1:]) if bare else near) & words.CLIENT  # not `table_names`
+        if single and parts[0] in words.CONTAINER and not client:
             return None
         if near & words.CLIENT or not single:
             text = ".".join([*_dotted(call.callee.obj), name])

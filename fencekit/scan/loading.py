@@ -69,6 +69,7 @@ def _pieces(
         seen.add(id(value))
         if isinstance(value, Const) and isinstance(value.value, str):
             yield value.value, value.file
+            yield from _pieces(ev, list(value.inputs), depth + 1, seen)
         elif isinstance(value, Seq):
             yield from _pieces(ev, value.items, depth + 1, seen)
         elif isinstance(value, Ext) and value.call is not None and value.env is not None:

@@ -54,6 +54,10 @@ def method(ev: Parts, obj: Const, name: str, call: Call, env: Env) -> list[Value
         return [Const(hit, file=obj.file, line=obj.line)]
     if name in STRIPS:
         return [replace(obj, value=STRIPS[name](text, _known(ev, call, 0, env)))]
+    if name == "join":  # Python's: the text between is the object
+        lists = [v for a in call.args[:1] for v in ev.eval(a.value, env) if isinstance(v, Seq)]
+        between = None if obj.holes else text
+        return [v for seq in lists for v in _joined(between, seq, call, env)] or None
     if name == "format":
         return [replace(obj, holes=True)]
     if name in ("replace", "replaceAll", "removeprefix", "removesuffix", "split", *CUTS):
@@ -145,7 +149,10 @@ def _each_replaced(
 
 def joined(ev: Parts, seq: Seq, call: Call, env: Env) -> list[Value]:
     """Return the items of a list put together by a text between them."""
-    between = _known(ev, call, 0, env)
+    return _joined(_known(ev, call, 0, env), seq, call, env)
+
+
+def _joined(between: str | None, seq: Seq, call: Call, env: Env) -> list[Value]:
     inputs = tuple(seq.items)
     texts = [v for v in seq.items if isinstance(v, Const) and not v.holes]
     known = len(texts) == len(seq.items) and 0 < len(texts) <= MAX_JOINED and not seq.open

@@ -282,12 +282,13 @@ def verb_of(name: str) -> str:
 def writes_by_name(name: str) -> bool:
     """Tell whether a tool's name says that it writes."""
     words = split(name)
-    for word in words[:3]:
+    verbs = [w for w in words[:4] if w not in LEADING] or list(words[:3])
+    for word in verbs[:3]:
         if word in STRICT_READ:
             return False
         if word in ADDING or word in DECLARING:
             return word not in READING
-    return False
+    return bool(set(words[:1]) & {"bulk", "batch"})
 
 
 def reads_by_name(name: str) -> bool:

@@ -282,3 +282,90 @@ x:
 @pytest.mark.parametrize("pattern", ["(a+)+$", "a*a*a*a*a*b", "x" * 100, "[", "(?:a|a)*"])
 def test_a_pattern_that_could_take_long_does_not_run(pattern):
     assert bounded.compiled(pattern) is None
+
+
+READ_IN_PYTHON = {
+    "open": 'spec = json.load(open(os.path.join(os.path.dirname(__file__), "shop.json")))',
+    "with": 'with open(Path(__file__).parent / "shop.json") as f:\n    spec = json.load(f)',
+    "resources": 'spec = json.loads(files("app").joinpath("shop.json").read_text("utf-8"))',
+    "with_name": 'spec = json.loads(Path(__file__).with_name("shop.json").read_text())',
+    "joinpath": 'spec = json.loads((Path(__file__).parent.joinpath("shop.json")).read_text())',
+    "lines": 'with open("app/shop.json") as f:\n'
+    '    spec = json.loads("".join([x for x in f if not x.startswith("#")]))',
+    "function": 'def load(path="shop.json"):\n'
+    "    with open(path) as f:\n        return json.load(f)\n\nspec = load()",
+    "copy": 'raw = json.load(open("app/shop.json"))\nspec = copy.deepcopy(raw)',
+    "environment": 'spec = json.load(open(os.environ.get("SPEC", "app/shop.json")))',
+}
+
+
+@pytest.mark.parametrize("how", READ_IN_PYTHON)
+def test_a_document_is_found_however_python_reads_it(repo, how):
+    server = (
+        "import copy, json, os\nimport httpx\nfrom importlib.resources import files\n"
+        "from pathlib import Path\nfrom fastmcp import FastMCP\n\n"
+        + READ_IN_PYTHON[how]
+        + "\n\nmcp = FastMCP.from_openapi(spec, httpx.AsyncClient())\n"
+    )
+
+    tools = repo({"app/server.py": server, "app/shop.json": shop_json()})
+
+    assert sorted(tools) == ["createOrder", "listOrders"]
+
+
+READ_IN_TYPESCRIPT = {
+    "import": 'import spec from "../api/shop.json" with { type: "json" };',
+    "require": 'const spec = require("../api/shop.json");',
+    "url": 'const text = await fs.readFile(new URL("../api/shop.json", import.meta.url), "utf8");\n'
+    "const spec = JSON.parse(text);",
+    "dirname": 'const spec = JSON.parse(fs.readFileSync(path.join(__dirname, "..", "api", '
+    '"shop.json"), "utf8"));',
+    "parser": 'const spec = await SwaggerParser.dereference(path.resolve("api/shop.json"));',
+    "method": "class Loader {\n  private spec: any;\n  async load(file: string) {\n"
+    '    this.spec = JSON.parse(await fs.readFile(file, "utf8"));\n    return this.spec;\n  }\n}\n'
+    'const spec = await new Loader().load("./api/shop.json");',
+}
+
+
+@pytest.mark.parametrize("how", READ_IN_TYPESCRIPT)
+def test_a_document_is_found_however_typescript_reads_it(repo, how):
+    head = (
+        'import fs from "node:fs/promises";\nimport path from "node:path";\n'
+        'import SwaggerParser from "@apidevtools/swagger-parser";\n'
+    )
+    server = textwrap.dedent(CONVERTER).replace('import spec from "./api/shop.json";', "")
+    server = head + READ_IN_TYPESCRIPT[how] + server
+
+    tools = repo({"src/index.ts": server, "api/shop.json": shop_json()})
+
+    assert sorted(tools) == ["shop_create_order", "shop_list_orders"]
+
+
+PATH_NAMES = """
+    import json
+    import requests
+    from mcp.server.fastmcp import FastMCP
+
+    mcp = FastMCP("shop")
+    with open("shop.json") as f:
+        spec = json.load(f)
+
+    def make(method, path):
+        def run(**kwargs):
+            return requests.request(method.upper(), "https://api.example.com" + path, json=kwargs)
+        return run
+
+    for path, item in spec.get("paths", {}).items():
+        for method, operation in item.items():
+            name = f"{method}_{path.strip('/').replace('/', '_')}"
+            mcp.add_tool(make(method, path), name=name, description=operation["summary"])
+    """
+
+
+def test_a_name_made_of_verb_and_path_leads_to_its_operation(repo):
+    tools = repo({"server.py": PATH_NAMES, "shop.json": shop_json()})
+
+    assert sorted(tools) == ["get_orders", "post_orders"]
+    assert (tools["post_orders"]["file"], tools["post_orders"]["line"]) == ("shop.json", 6)
+    assert tools["post_orders"]["candidate"]
+    assert not tools["get_orders"]["candidate"]
