@@ -105,6 +105,10 @@ def test_creating_twice_creates_once(tmp_path, npx, monkeypatch):
     assert second["_meta"][protocol.META_OUTCOME]["replayed"] is True
 
 
+# The servers of npm are of the handshake era only.
+both_eras = pytest.mark.parametrize("era", ["legacy", "modern"])
+
+
 @pytest.fixture(scope="module")
 def python_servers(tmp_path_factory):
     """Install the reference servers of PyPI beside each other; only where everything must run."""
@@ -123,16 +127,18 @@ def python_servers(tmp_path_factory):
     return Path(folder)
 
 
-def test_mcp_server_time(tmp_path, python_servers):
+@both_eras
+def test_mcp_server_time(tmp_path, python_servers, era):
     steps = [*LISTS[:1], LISTS[-1], call("get_current_time", timezone="No/Where")]
-    both(tmp_path, (str(python_servers / "bin" / "mcp-server-time"),), steps)
+    both(tmp_path, (str(python_servers / "bin" / "mcp-server-time"),), steps, era)
 
 
-def test_mcp_server_git(tmp_path, python_servers):
+@both_eras
+def test_mcp_server_git(tmp_path, python_servers, era):
     repo = tmp_path / "repo"
     subprocess.run([need("git"), "init", "-q", "-b", "main", str(repo)], check=True)
     steps = [*LISTS, call("git_status", repo_path=str(repo)), call("git_log", repo_path=str(repo))]
-    both(tmp_path, (str(python_servers / "bin" / "mcp-server-git"),), steps)
+    both(tmp_path, (str(python_servers / "bin" / "mcp-server-git"),), steps, era)
 
 
 FASTMCP = """
@@ -152,11 +158,12 @@ mcp.run(show_banner=False)
 """
 
 
-def test_fastmcp_with_progress_and_structured_results(tmp_path, python_servers):
+@both_eras
+def test_fastmcp_with_progress_and_structured_results(tmp_path, python_servers, era):
     script = tmp_path / "server.py"
     script.write_text(FASTMCP)
     steps = [*LISTS[:1], call("work", n=3), call("work", n="x"), call("gone")]
-    both(tmp_path, (str(python_servers / "bin" / "python"), str(script)), steps)
+    both(tmp_path, (str(python_servers / "bin" / "python"), str(script)), steps, era)
 
 
 class _Page(http.server.BaseHTTPRequestHandler):
@@ -182,7 +189,8 @@ def site():
     server.server_close()
 
 
-def test_mcp_server_fetch(tmp_path, python_servers, site):
+@both_eras
+def test_mcp_server_fetch(tmp_path, python_servers, site, era):
     steps = [
         *LISTS,
         ("prompts/get", {"name": "fetch", "arguments": {"url": f"{site}/page"}}),
@@ -191,10 +199,11 @@ def test_mcp_server_fetch(tmp_path, python_servers, site):
         call("fetch", url=f"{site}/missing"),
         call("fetch", url="no url"),
     ]
-    both(tmp_path, (str(python_servers / "bin" / "mcp-server-fetch"),), steps)
+    both(tmp_path, (str(python_servers / "bin" / "mcp-server-fetch"),), steps, era)
 
 
-def test_the_server_of_once_kernel(tmp_path, python_servers):
+@both_eras
+def test_the_server_of_once_kernel(tmp_path, python_servers, era):
     steps = [
         *LISTS,
         call("once_fail", key="k", fence_token="no", error="e"),
@@ -204,13 +213,13 @@ def test_the_server_of_once_kernel(tmp_path, python_servers):
         call("nothing"),
     ]
     server = (str(python_servers / "bin" / "once-mcp"),)
-    both(tmp_path, server, steps)
+    both(tmp_path, server, steps, era)
 
     begin = [call("once_begin", key="k", payload={"n": 1})]
     wrap = (*WRAP, "--ledger", str(tmp_path / "b.db"), "--scope", "b", "--")
     heard = []
     for command in (server, (*wrap, *server)):
-        [raw] = answers(Target(command=command, timeout=120.0), begin, "legacy")
+        [raw] = answers(Target(command=command, timeout=120.0), begin, era)
         said = json.loads(json.loads(raw)["result"]["content"][0]["text"])
         token = said["fence_token"]  # its own, drawn anew
         heard.append(raw.replace(token.encode(), b"token"))
