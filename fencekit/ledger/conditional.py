@@ -10,6 +10,8 @@ read and written in one round trip each; a conflict decides anew only the group 
 from __future__ import annotations
 
 import contextlib
+import os
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -114,14 +116,31 @@ class ConditionalLedger:
     def __init__(self, url: str, store: Store, process: str, deadline: float = DEADLINE) -> None:
         self.url = url
         self._store = store
-        self._process = process
         self._deadline = deadline
-        self.holder = Holder("process", process)
+        self._start(process)
+        _, server_ms = store.read(())
+        self._offset_ms = server_ms - _local_ms()
+
+    def _start(self, process: str) -> None:
+        """Begin as a holder of its own: at first, and again in a forked child."""
+        self._pid = os.getpid()
+        self._process = process
         self._side: Store | None = None
         self._recall = Recall()
         self._group = GroupCommit(self._run)
-        _, server_ms = store.read(())
-        self._offset_ms = server_ms - _local_ms()
+
+    def _after_fork(self) -> None:
+        if os.getpid() != self._pid:
+            # The parent's connections are not ours to use or to close; they are left alone.
+            _LEFT_ALONE.extend((self._store, self._side, self._group))
+            self._store = self._store.sibling()
+            self._start(secrets.token_hex(16))
+
+    @property
+    def holder(self) -> Holder:
+        """The identity of this process; a forked child is another."""
+        self._after_fork()
+        return Holder("process", self._process)
 
     # --- asking ------------------------------------------------------------------------------
 
@@ -132,14 +151,17 @@ class ConditionalLedger:
 
     def call(self, command: Command) -> Answer:
         """Decide one command; this thread asks the store if no other does."""
+        self._after_fork()
         return self._group.call(command)
 
     def submit(self, command: Command) -> Future[Answer]:
         """Decide one command in the ledger's thread."""
+        self._after_fork()
         return self._group.submit(command)
 
     def enqueue(self, command: Command, done: Callback) -> None:
         """Decide one command in the ledger's thread and call back there."""
+        self._after_fork()
         self._group.enqueue(command, done)
 
     def _run(self, commands: Sequence[Command]) -> list[Outcome]:
@@ -231,6 +253,7 @@ class ConditionalLedger:
 
     def _beside(self) -> Store:
         """Return a connection of its own for looking and tidying, so that deciding never waits."""
+        self._after_fork()
         if self._side is None:
             self._side = self._store.sibling()
         return self._side
@@ -345,10 +368,16 @@ class ConditionalLedger:
 
     def close(self) -> None:
         """Answer what waits, then let go of the store."""
+        if os.getpid() != self._pid:
+            return
         self._group.close()
         self._store.close()
         if self._side is not None:
             self._side.close()
+
+
+# What a forked child inherited and must neither use nor close.
+_LEFT_ALONE: list[object] = []
 
 
 def _local_ms() -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from fencekit import Fence, FenceConfig, Fresh, Replay
@@ -134,3 +136,31 @@ def test_a_damaged_record_stops_its_own_intent_only(tmp_path):
     assert isinstance(answers[0], LedgerDamaged)
     assert isinstance(answers[1], Fresh)
     side.fence.close()
+
+
+@pytest.mark.parametrize("name", ["postgresql", "redis"])
+def test_a_forked_child_is_another_holder_over_a_connection_of_its_own(name, tmp_path):
+    url = url_of(name, tmp_path)
+    with Fence.open(url) as fence:
+        ours = fence.prepare("ours", "t", holder="process").ticket
+        list(fence.intents())
+        holder = fence.ledger.holder
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                assert fence.ledger.holder != holder
+                for n in range(20):
+                    fence.commit(fence.prepare(f"theirs-{n}", "t", holder="process").ticket)
+                with pytest.raises(IntentInFlight):
+                    fence.prepare("ours", "t")
+                list(fence.intents())
+                fence.close()
+                code = 0
+            finally:
+                os._exit(code)
+        for n in range(20):
+            fence.commit(fence.prepare(f"more-{n}", "t").ticket)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        fence.commit(ours, "done")
+        assert len(list(fence.intents())) == 41
