@@ -244,9 +244,21 @@ class Pump:
     def wait_until_idle(self, timeout: float) -> bool:
         """Wait until nothing is in flight, at most `timeout` seconds; says whether it is so."""
         until = time.monotonic() + timeout
-        while self.gate.busy and time.monotonic() < until and not self._stopped:
-            time.sleep(0.01)
-        return not self.gate.busy
+        while not self._stopped:
+            left = until - time.monotonic()
+            if self._idle(max(left, 0.0)) or left <= 0:
+                break
+            time.sleep(min(left, 0.01))
+        return self._idle(0.0)
+
+    def _idle(self, patience: float) -> bool:
+        """Whether nothing is in flight, nor on its way to the gate."""
+        if not self._lock.acquire(timeout=patience):
+            return False
+        try:
+            return not self._line and not self.gate.busy
+        finally:
+            self._lock.release()
 
     def stop(self) -> None:
         """End the clock's thread."""

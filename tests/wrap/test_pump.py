@@ -76,6 +76,28 @@ def test_who_brings_an_event_does_not_wait_for_the_one_who_works(pump):
     assert pump.upstream.sent == [1]
 
 
+def test_what_waits_in_the_line_is_not_idle(pump):
+    held, go = threading.Event(), threading.Event()
+
+    def slow(_at: Any) -> list[Any]:
+        held.set()
+        assert go.wait(20)
+        return []
+
+    worker = threading.Thread(target=lambda: pump.turn(slow))
+    worker.start()
+    assert held.wait(20)
+    pump.from_client(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+    assert not pump.wait_until_idle(0.01)
+    go.set()
+    worker.join(20)
+    assert not pump.wait_until_idle(0.01)  # the server has it and has not answered
+    pump.from_server(b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    assert pump.wait_until_idle(20)
+    pump._line.append(lambda _at: [])  # brought, and taken by nobody yet
+    assert not pump.wait_until_idle(0.0)
+
+
 def test_a_turn_comes_after_all_that_happened_before_it(pump):
     pump._line.append(lambda at: pump.gate.client(_parsed(note(1)), at))
     seen: list[list[Any]] = []
