@@ -132,10 +132,17 @@ class Pump:
         self._depth += 1
         try:
             for _ in range(min(len(self._line), TURNS_A_FLUSH)):
-                self._carry_out(self._line.popleft()(at))
+                self._guarded(self._line.popleft(), at)
             self._flush()
         finally:
             self._depth -= 1
+
+    def _guarded(self, step: Step, at: Moment) -> None:
+        """Run a turn that somebody else may have brought: its fault must not end this thread."""
+        try:
+            self._carry_out(step(at))
+        except Exception as fault:
+            say(f"a fault of fencekit, please report it: {type(fault).__name__}: {fault}")
 
     def _run(self, step: Step) -> None:
         self._depth += 1

@@ -98,6 +98,18 @@ def test_what_waits_in_the_line_is_not_idle(pump):
     assert not pump.wait_until_idle(0.0)
 
 
+def test_a_fault_in_one_turn_is_told_and_stops_no_other(pump, capsys):
+    def faulty(_at: Any) -> list[Any]:
+        raise RuntimeError("planted\x1b[31m")
+
+    pump._line.append(faulty)
+    pump.from_client(note(1))
+    assert pump.upstream.sent == [1]
+    told = capsys.readouterr().err
+    assert "planted" in told
+    assert "\x1b" not in told
+
+
 def test_a_turn_comes_after_all_that_happened_before_it(pump):
     pump._line.append(lambda at: pump.gate.client(_parsed(note(1)), at))
     seen: list[list[Any]] = []
