@@ -17,7 +17,7 @@ from fencekit.scan import words
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import Call, Expr, Index, Member, Name
 from fencekit.scan.scopes import scope_of
-from fencekit.scan.values import Const, Env, Ext, Input, Record, Seq, Unknown, Value
+from fencekit.scan.values import Const, Env, Ext, Input, Inst, Record, Seq, Unknown, Value
 
 SQL_CALLS = frozenset({
     "execute", "executemany", "query", "exec", "run", "prepare", "raw", "fetch", "fetchrow",
@@ -386,14 +386,14 @@ def address(ev: Evaluator, call: Call, env: Env) -> str:
 def body_says(ev: Evaluator, call: Call, env: Env) -> str:
     """Return "read", "write" or "declare" where the body names an RPC method, or a GraphQL one."""
     for arg in call.args:
-        for value in _unfold(ev, ev.eval(arg.value, env)):
+        for value in _unfold(ev, _plain(ev.eval(arg.value, env))):
             if not isinstance(value, Record):
                 continue
             for query in ev.entry(value, "query"):
                 if isinstance(query, Const) and isinstance(query.value, str):
                     text = query.value.strip().lower()
                     if text.startswith("mutation"):
-                        return "write"
+                        return mutation_says(query.value)
                     if text.startswith(("query", "{", "select")):
                         return "read"
             has_rpc = not isinstance(ev.entry(value, "jsonrpc")[0], Unknown)
@@ -401,6 +401,22 @@ def body_says(ev: Evaluator, call: Call, env: Env) -> str:
                 if isinstance(rpc, Const) and isinstance(rpc.value, str):
                     return rpc_says(rpc.value)
     return ""
+
+
+def _plain(values: list[Value]) -> list[Value]:
+    """Return the records that instances of plain structs are."""
+    return [v.record if isinstance(v, Inst) and v.record is not None else v for v in values]
+
+
+def mutation_says(text: str) -> str:
+    """Judge a GraphQL mutation by the field it asks for: `issueArchive` declares."""
+    field = re.search(r"\{\s*(?:\w+\s*:\s*)?(\w+)", text)
+    for word in reversed(words.split(field[1])) if field else ():
+        if word in words.DECLARING:
+            return "declare"
+        if word in words.ADDING:
+            return "write"
+    return "write"
 
 
 def rpc_says(method: str) -> str:
@@ -575,7 +591,8 @@ def _by_verb(
             asks = set(parts[1:]) & words.QUERYING
             if asks and kind == "adding" and parts[0] not in ("create", "send", "add"):
                 return None
-            return Effect(value.path, kind == "declaring", True, target)
+            noun = plain_noun(parts)
+            return Effect(value.path, kind == "declaring", not noun, target)
         if kind == "" and call.args and calls:
             return Effect(value.path, False, False, target, weak=True)
         return None
@@ -603,8 +620,15 @@ def _chosen_by_name(value: Value, name: str, target: str) -> Effect | None:
     return Effect(value.path, kind == "declaring", bool(kind), target, weak=not kind)
 
 
+def plain_noun(parts: tuple[str, ...]) -> bool:
+    """Tell whether a name may name a thing as well as an act: `client.invite(code)` reads one."""
+    return len(parts) == 1 and parts[0] in words.NOUNS
+
+
 def _sent_builder(value: Ext, name: str, call: Call) -> bool:
     """Tell whether a call only carries out what a builder's earlier step says."""
+    if name in ("createStatement", "executeQuery"):
+        return True
     if name == "send" and not call.args:
         return "()" in value.steps
     asked = any(s.startswith(("query", "prepare", "sql")) for s in value.steps[:-1])
@@ -614,6 +638,7 @@ def _sent_builder(value: Ext, name: str, call: Call) -> bool:
     return asked and name in ("execute", "run", "exec", "send", "executeUpdate", "executeBatch")
 
 
+VALUES = frozenset({"builder", "options", "config", "settings", "filter", "metadata", "headers"})
 MAKERS = frozenset({"new", "try", "from", "builder", "default", "with", "of", "open", "init"})
 
 
@@ -624,6 +649,8 @@ def _makes_type(value: Ext, env: Env) -> bool:
         return False
     own = [s for s in value.steps if s[:1].isupper()]
     named = set(words.split(own[-1])) if own else set()
+    if named & VALUES and not {"build", "send"} & set(value.steps):
+        return True
     if value.last.startswith("with_") or (
         value.last.startswith("set_") and value.steps.count("()") == 1 and not named & words.CLIENT
     ):

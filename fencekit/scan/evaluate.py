@@ -49,6 +49,7 @@ from fencekit.scan.values import (
 )
 
 MAX_DEPTH = 14
+MAX_INPUTS = 60  # parts of a text whose origins are kept
 MANY = 4  # results of one call beyond which those that end alike count as one
 MAX_NESTED = 250  # nested evaluations: a bound on recursion
 
@@ -216,6 +217,7 @@ class Evaluator(Names, Instances, Members, Activations):
             texts = [(a + b, open_a or open_b) for a, open_a in texts for b, open_b in more][:8]
         file, line = (read[0].file, read[0].line) if read else (env.file, expr.line)
         words = tuple(t for v in read for t in v.told)
+        inputs = distinct(inputs[: MAX_INPUTS * 8])[:MAX_INPUTS]
         return [Const(t, o, tuple(inputs), words, file=file, line=line) for t, o in texts]
 
     def _dict(self, expr: Dict, env: Env) -> list[Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fencekit.scan import loading, natives
+from fencekit.scan import loading, natives, words
 from fencekit.scan.documents import is_data
 from fencekit.scan.facts import Binding, Class, Function, Import, Module, Mutation, Param
 from fencekit.scan.parts import MAX_VALUES, Parts
@@ -111,20 +111,26 @@ class Names(Parts):
                     source = self.project.module(path)
                     if source is not None and source is not module:
                         out.extend(self.exported(source, name))
-        if not out and module.language == "java" and name[:1].isupper():
+        if not out and module.language in ("java", "rust") and name[:1].isupper():
             return self._from_wildcard(name, module)
         return out
 
     def _from_wildcard(self, name: str, module: Module) -> list[Value]:
-        """Return what the only import of a whole package from outside may stand for."""
+        """Return what the only import of everything in an outside package may stand for.
+
+        Where several are imported, those of libraries without effects stand back.
+        """
         items = [b.item for b in scope_of(module.top).names.get("*", ())]
         outside = [
             i
             for i in items
             if isinstance(i, Import)
-            and not i.module.startswith("java.")
+            and not i.module.startswith(("java.", "std::", "super", "crate", "self"))
             and not self.project.resolve(module, i)
         ]
+        if len(outside) > 1 and name not in words.SDK_TYPES:
+            first = re.compile(r"[:.]")
+            outside = [i for i in outside if first.split(i.module)[0] not in words.QUIET_LIBRARIES]
         if len(outside) != 1:
             return []
         return [Ext(outside[0].module, (name,), file=module.path, line=outside[0].line)]

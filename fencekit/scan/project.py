@@ -207,9 +207,11 @@ class Project:
             while parts and parts[0] == "super":
                 bases, parts = [posixpath.dirname(bases[0])], parts[1:]
         else:
-            bases = [own, root, *self._crates(parts[0])]
-            if bases[2:]:
-                parts = parts[1:]
+            bases = [own, root]
+            near = [f"{b}/{parts[0]}{end}" for b in bases for end in (".rs", "/mod.rs")]
+            crates = self._crates(parts[0])
+            if crates and not any(p in self.facts for p in near):
+                bases, parts = crates, parts[1:]
         for count in range(len(parts), -1, -1):
             tail = "/".join(parts[:count])
             for base in bases:

@@ -119,6 +119,7 @@ class Registered(Registrar):
             and handler is not None
             and call.args
             and (handler in self.ev.eval(call.args[0].value, env))
+            and not any(arg.name == "name" for arg in call.args)  # a name that is not known
         ):
             function = handler.function
             file = function.module.path if function.module else env.file

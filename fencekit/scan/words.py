@@ -24,6 +24,7 @@ def _words(text: str) -> frozenset[str]:
 
 # Verbs. A call of something outside is judged by the first verb of its name.
 ADDING = _words(
+    "crosspost "
     "create add append insert post send submit publish push enqueue dispatch emit upload import "
     "place charge pay refund capture transfer withdraw deposit payout purchase buy sell trade swap "
     "order book reserve register invite schedule trigger run start launch deploy provision "
@@ -54,6 +55,7 @@ READING = _words(
     "diff analyze analyse summarize format parse render convert encode decode build prepare "
     "test ping health whoami version help discover detect evaluate monitor watch tail wait poll "
     "quote price iter iterate try ask collect extract match filter sort group aggregate "
+    "last total affected "
     "connect login logout authenticate init initialize setup close flush"
 )
 # Words that may stand before the verb of a name.
@@ -67,6 +69,11 @@ QUERYING = _words(
 STRICT_READ = _words(
     "get list read search find query lookup check validate show describe view retrieve count fetch "
     "suggest preview estimate simulate calculate compare explain browse inspect download export"
+)
+# Words that name a thing as often as an act.
+NOUNS = _words(
+    "invite order record log issue request comment label tag star trade transfer charge schedule "
+    "book branch stake swap archive mark draft share note batch notice"
 )
 # Methods of plain containers: no effect unless the object is a client of something.
 CONTAINER = _words(
@@ -138,7 +145,8 @@ QUIET_LIBRARIES = (
     "serde_yaml", "sha2", "hmac", "hex", "urlencoding", "percent_encoding", "tracing_subscriber",
     "env_logger", "strum", "dirs", "shellexpand", "walkdir", "ignore", "csv", "rayon", "crossbeam",
     "flume", "jsonwebtoken", "minijinja", "tera", "handlebars", "color_eyre", "eyre", "snafu",
-    "org.slf4j", "lombok", "com.fasterxml.jackson", "jakarta.annotation", "org.apache.commons",
+    "org.slf4j", "lombok", "javafx", "org.springframework.http", "org.springframework.util",
+    "com.fasterxml.jackson", "jakarta.annotation", "org.apache.commons",
     "com.google.gson", "com.google.common", "reactor.core", "io.swagger",
     "governor", "moka", "lru", "prometheus", "rust_decimal", "dotenvy", "dotenv", "figment",
     "rmcp_macros", "bytes", "http_body_util", "tower_http", "secrecy", "zeroize", "arc_swap",
@@ -156,6 +164,8 @@ SDK_ROOTS = (
     "muppet", "tmcp", "mcp_use", "turbomcp", "pmcp", "poem_mcpserver",
     "github.com/ThinkInAIXYZ/go-mcp",
 )  # fmt: skip
+# Names an SDK hands out with everything else (`use rmcp::model::*`).
+SDK_TYPES = frozenset({"Tool", "ToolAnnotations", "ListToolsResult", "CallToolResult", "Content"})
 AGENT_FRAMEWORKS = (
     "langchain", "langchain_core", "langgraph", "@langchain", "crewai", "crewai_tools", "agents",
     "ai", "@ai-sdk", "@openai/agents", "openai", "strands", "pydantic_ai", "autogen",

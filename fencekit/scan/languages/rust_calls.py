@@ -42,6 +42,7 @@ SAME = frozenset({
     "to_str", "as_path", "iter", "into_iter", "iter_mut", "by_ref", "parse",
 })  # fmt: skip
 LOCKS = frozenset({"lock", "read", "write", "upgrade", "load", "load_full"})  # without arguments
+MAX_STEPS = 3
 # Constructors and functions that hand on their only argument.
 HOLDERS = frozenset({
     "Arc.new", "Rc.new", "Box.new", "Box.pin", "Mutex.new", "RwLock.new", "RefCell.new", "Cell.new",
@@ -88,6 +89,8 @@ def call(low: Lowering, node: Node) -> Expr:
         return method_call(low, node, target, args)
     parts = segments(low, target) or []
     short = ".".join(parts[-2:])
+    if len(args) == 2 and parts[-1:] in (["timeout"], ["timeout_at"]):
+        return low.expr(args[1])
     if len(args) == 1 and (short in HOLDERS or (len(parts) == 1 and parts[0] in HOLDERS)):
         return low.expr(args[0])
     if short == "Err" and len(args) == 1:
@@ -191,16 +194,33 @@ def call_stmt(low: Lowering, node: Node) -> list[Stmt]:
     added = isinstance(made, Call) and isinstance(made.callee, Member) and len(made.args) == 1
     if added and isinstance(made, Call) and isinstance(made.callee, Member):
         held = made.callee.obj
-        if made.callee.name == "push_str" and isinstance(held, Name):
+        if (
+            made.callee.name == "push_str"
+            and isinstance(held, Name)
+            and few(low, held, ".push_str(")
+        ):
             return [Assign(made.line, held, Template(made.line, parts=[held, made.args[0].value]))]
     return [Do(low.line(node), made)]
+
+
+def few(low: Lowering, held: Name, sign: str) -> bool:
+    """Tell whether a text is put together in a few steps, as an address is, and no report."""
+    if low.function is None:
+        return False
+    body = low.source[low.function.start : low.function.end]
+    return body.count(f"{held.id}{sign}".encode()) <= MAX_STEPS
 
 
 def compound(low: Lowering, node: Node) -> list[Stmt]:
     """Lower `x += y`; what is added to a text makes another text."""
     left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
     line, target, value = low.line(node), low.expr(left), low.expr(right)
-    if low.text(node.child_by_field_name("operator")) == "+=" and isinstance(target, Name):
+    sign = low.text(node.child_by_field_name("operator"))
+    spoken = isinstance(value, Template) or isinstance(getattr(value, "value", None), str)
+    borrowed = right is not None and right.type == "reference_expression"
+    if sign != "+=" or not (spoken or borrowed):  # a sum
+        return [Do(line, value)]
+    if isinstance(target, Name) and few(low, target, " +="):
         return [Assign(line, target, Template(line, parts=[target, value]))]
     return [Do(line, value)]
 
