@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fencekit.scan import words
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import (
     Call,
@@ -14,7 +15,7 @@ from fencekit.scan.facts import (
     Member,
     Module,
 )
-from fencekit.scan.registrar import Registrar
+from fencekit.scan.registrar import Registrar, from_sdk
 from fencekit.scan.toolspec import (
     Tool,
     from_record,
@@ -30,6 +31,12 @@ from fencekit.scan.values import Env, Ext, Func, Inst, Record
 
 MARKS = frozenset({"tool", "Tool", "McpTool", "mcp_tool", "MCPTool"})
 
+
+def is_tool_mark(name: str) -> bool:
+    """Tell whether a decorator's name says that it makes a tool: `tool`, `billing_tool`."""
+    return name in MARKS or (words.split(name)[-1:] == ("tool",) and "_" in name)
+
+
 # The methods in which a type that is a tool runs.
 RUNS = ("run_tool", "call_tool", "run", "call", "execute", "handle", "invoke", "process")
 
@@ -40,9 +47,9 @@ class Decorated(Registrar):
     def _marked(self, function: Function, module: Module) -> None:
         env = self.ev.open_env(function.parent) if function.parent else self.ev.top_env(module)
         for mark in function.marks:
-            if name_of(mark) not in MARKS:
-                continue
             callee = mark.callee if isinstance(mark, Call) else mark
+            if name_of(mark) not in MARKS and not self._own_mark(callee, env):
+                continue
             sdk = self._registrar(callee, env)
             if sdk is None:
                 continue
@@ -80,6 +87,19 @@ class Decorated(Registrar):
                 tool.handler = Func(method, self.ev._outer(method), Inst(cls), file=module.path)
             self.tools.append(tool)
             return
+
+    def _own_mark(self, callee: Expr, env: Env) -> bool:
+        """Tell whether a mark is the repository's own around an SDK's: `@billing_tool(…)`."""
+        if not is_tool_mark(name_of(callee)):
+            return False
+        for value in self.ev.eval(callee, env):
+            module = value.function.module if isinstance(value, Func) else None
+            if module is not None and self._imports_sdk(module):
+                return True
+        return False
+
+    def _imports_sdk(self, module: Module) -> bool:
+        return any(from_sdk(name) for name in self.project.facts[module.path].imports)
 
     def _from_mark(self, mark: Expr, function: Function, env: Env) -> Tool | None:
         file = env.file

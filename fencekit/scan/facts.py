@@ -31,6 +31,7 @@ class FileFacts:
     imports: list[str] = field(default_factory=list)
     marks: list[str] = field(default_factory=list)  # decorators and attributes, by last name
     schema: bool = False  # the text names an input schema somewhere
+    tool_type: bool = False  # the text may name a type of tools
     protocol: bool = False  # the text names the protocol's request for the tools
     partial: list[tuple[int, int]] = field(default_factory=list)  # line ranges with errors
 

@@ -92,6 +92,7 @@ def index_file(path: str, source: bytes, language: Language, tree: Tree) -> File
             told = source[start : node.end_byte].decode("utf-8", "replace").strip("\"'")
             table.setdefault(told, []).append(start)
     facts.schema = any(word in source for word in SCHEMA_WORDS)
+    facts.tool_type = b"Tool" in source
     facts.protocol = b"tools/list" in source
     for label, names in (("import", facts.imports), ("mark", facts.marks)):
         texts = {source[n.start_byte : n.end_byte] for n in found.get(label, ())}

@@ -150,6 +150,7 @@ class Project:
         if module.startswith(("@/", "~/", "#", "src/", "$lib/")):
             tail = module.lstrip("@~#$/").removeprefix("src/")
             tail = tail.rsplit(".", 1)[0] if tail.endswith(JS_SUFFIXES) else tail
+            tail = tail.removesuffix("/index")
             return [
                 p
                 for p in self.by_stem.get(posixpath.basename(tail), ())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fencekit.scan import contexts
 from fencekit.scan.facts import Call, Function, Lambda, Member, Module, Name
+from fencekit.scan.names import SELF_NAMES
 from fencekit.scan.places import home_of_name
 from fencekit.scan.registrar import Registrar
-from fencekit.scan.scopes import scope_of
+from fencekit.scan.scopes import scope_of, walk_expr
 from fencekit.scan.toolspec import (
     Tool,
     function_parameters,
@@ -23,6 +24,7 @@ REGISTER = frozenset({
     "RegisterTool",
     "registerToolTask", "addTools", "add_tools", "registerAppTool", "defineTool", "server_tool",
 })  # fmt: skip
+MAX_CLASSES = 1000
 
 
 class Registered(Registrar):
@@ -60,9 +62,43 @@ class Registered(Registrar):
         sdk = self._registrar(call.callee, env)
         if sdk is None:
             return
-        for context in self._contexts(call, env):
-            for tool in self._interpret_all(call, context):
-                self._add(tool, module, sdk, call)
+        before = len(self.tools)
+        for own in self._own_classes(call, holder, env) or [env]:
+            shown = len(self.tools)
+            for context in self._contexts(call, own):
+                for tool in self._interpret_all(call, context):
+                    self._add(tool, module, sdk, call)
+            if own is not env and len(self.tools) == shown and own.self_value is not None:
+                self._add(self.spec_of(own.self_value), module, sdk, call)
+        if len(self.tools) == before:
+            self.unshown.append((module.path, call.line))
+
+    def _own_classes(self, call: Call, holder: Function, env: Env) -> list[Env]:
+        """Return one activation per class that inherits a method which registers its own object.
+
+        `class Base { register(server) { server.registerTool(this.name, …) } }`
+        """
+        owner = holder.owner
+        named = [a.value for a in call.args if a.name in (None, "name")][:1]
+        if owner is None or not isinstance(env.self_value, Inst) or not any(
+            isinstance(e, Member) and isinstance(e.obj, Name) and e.obj.id in SELF_NAMES
+            for value in named
+            for e in walk_expr(value)
+        ):  # fmt: skip
+            return []
+        out: list[Env] = []
+        todo, seen = [owner.name], {owner.name}
+        while todo and len(seen) < MAX_CLASSES:
+            for cls in self.project.subclasses(todo.pop()):
+                if cls.name in seen:
+                    continue
+                seen.add(cls.name)
+                todo.append(cls.name)
+                if not cls.abstract and owner in self.ev.mro(cls):
+                    file = cls.module.path if cls.module is not None else ""
+                    inst = Inst(cls, exact=True, file=file, line=cls.line)
+                    out.append(Env(holder, None, env.closure, inst))
+        return out
 
     def _contexts(self, call: Call, env: Env) -> list[Env]:
         found = [env]

@@ -64,6 +64,7 @@ class Registrar:
         self.ev = ev
         self.project = ev.project
         self.tools: list[Tool] = []
+        self.unshown: list[tuple[str, int]] = []  # registrations that show no tool
         self.sdk_present = uses_sdk(ev.project)
 
     def _registrar(self, callee: Expr, env: Env) -> str | None:

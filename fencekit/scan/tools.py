@@ -9,7 +9,7 @@ from __future__ import annotations
 from fencekit.scan.answered import Answered
 from fencekit.scan.classed import Classed
 from fencekit.scan.constructed import CONSTRUCT, Constructed
-from fencekit.scan.decorated import MARKS, Decorated
+from fencekit.scan.decorated import Decorated, is_tool_mark
 from fencekit.scan.described import Described
 from fencekit.scan.facts import Call
 from fencekit.scan.generated import CONVERTERS, Generated
@@ -18,10 +18,11 @@ from fencekit.scan.registered import REGISTER, Registered
 from fencekit.scan.registrar import classes_of, functions_of
 from fencekit.scan.scopes import scope_of
 from fencekit.scan.toolspec import Tool, name_of
+from fencekit.scan.typed import Typed
 from fencekit.scan.values import Env, Ext, Inst
 
 
-class Finder(Decorated, Registered, Described, Classed, Constructed, Generated, Answered):
+class Finder(Decorated, Registered, Described, Classed, Constructed, Generated, Answered, Typed):
     """Collects the tools of one project."""
 
     def find(self) -> list[Tool]:
@@ -29,6 +30,7 @@ class Finder(Decorated, Registered, Described, Classed, Constructed, Generated, 
         if self.sdk_present:
             self._declared()
         self._answered()
+        self._typed()
         self._look_up()
         return self._unique()
 
@@ -36,7 +38,7 @@ class Finder(Decorated, Registered, Described, Classed, Constructed, Generated, 
         """Collect the tools that are declared to an SDK."""
         for path, fact in sorted(self.project.facts.items()):
             calls = fact.calls
-            marked = bool(MARKS.intersection(fact.marks))
+            marked = any(is_tool_mark(mark) for mark in fact.marks)
             lists = (
                 "setRequestHandler" in calls
                 or bool(LISTERS.intersection(fact.marks))

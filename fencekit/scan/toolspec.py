@@ -45,7 +45,7 @@ SCHEMA_KEYS = (
 HANDLER_KEYS = (
     "execute", "handler", "Handler", "run", "callback", "cb", "fn", "func", "call", "invoke",
     "function",
-    "handle", "action", "toolCallback", "implementation",
+    "handle", "action", "toolCallback", "implementation", "logic",
 )  # fmt: skip
 TEXT_KEYS = ("description", "Description", "desc", "title")
 

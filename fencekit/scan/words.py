@@ -139,6 +139,8 @@ QUIET_LIBRARIES = (
     "errors", "fmt", "strings", "strconv", "time", "context", "sync", "encoding", "log", "bytes",
     "io", "bufio", "math", "sort", "slices", "maps", "reflect", "regexp", "unicode", "hash",
     "@nestjs/swagger", "class-validator", "vscode", "electron", "react-dom", "next", "vue",
+    "@segment/analytics-node", "analytics-node", "posthog-node", "posthog", "mixpanel", "amplitude",
+    "@amplitude", "@datadog", "dd-trace", "newrelic", "bugsnag", "rollbar",  # they report
     "svelte", "async_hooks", "perf_hooks", "readline", "string_decoder", "tty", "v8", "module",
     "tokio", "tokio_util", "tokio_stream", "futures_util", "async_trait", "async_stream",
     "parking_lot", "once_cell", "lazy_static", "dashmap", "indexmap", "itertools", "rand",

@@ -383,3 +383,170 @@ def test_a_class_of_a_frameworks_tool_type_is_found_without_a_registration(repo)
     assert tools["send_note"]["file"] == "src/tools/SendNote.ts"
     assert tools["send_note"]["candidate"]
     assert [p["name"] for p in tools["send_note"]["parameters"]] == ["text"]
+
+
+SELF_REGISTRATION = {
+    "src/base.ts": """
+        import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+
+        export abstract class ToolBase {
+          public name: string;
+          abstract description: string;
+          abstract argsShape: any;
+
+          constructor({ name }: { name: string }) {
+            this.name = name;
+          }
+
+          protected abstract execute(args: any): Promise<any>;
+
+          public register(server: McpServer): void {
+            (server.registerTool as any)(
+              this.name,
+              { description: this.description, inputSchema: this.argsShape },
+              this.invoke.bind(this),
+            );
+          }
+
+          private async invoke(args: any) {
+            return this.execute(args);
+          }
+        }
+
+        export abstract class ApiTool extends ToolBase {}
+        """,
+    "src/notes.ts": """
+        import axios from "axios";
+        import { ApiTool } from "./base.js";
+
+        export class SendNote extends ApiTool {
+          static toolName = "send-note";
+          description = "Send a note.";
+          argsShape = {};
+
+          protected async execute(args: any) {
+            return axios.post("/notes/send", args);
+          }
+        }
+
+        export class ReadNote extends ApiTool {
+          static toolName = "read-note";
+          description = "Read a note.";
+          argsShape = {};
+
+          protected async execute(args: any) {
+            return axios.get("/notes");
+          }
+        }
+        """,
+    "src/index.ts": """
+        import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+        import { ReadNote, SendNote } from "./notes.js";
+
+        const server = new McpServer({ name: "notes", version: "1" });
+        for (const make of [SendNote, ReadNote]) {
+          new make({ name: make.toolName }).register(server);
+        }
+        """,
+}
+
+
+def test_classes_that_inherit_their_registration_are_each_a_tool(repo):
+    tools = repo(SELF_REGISTRATION)
+
+    assert sorted(tools) == ["read-note", "send-note"]
+    assert {t["file"] for t in tools.values()} == {"src/notes.ts"}
+    assert tools["send-note"]["candidate"]
+    assert not tools["read-note"]["candidate"]
+
+
+CONTAINED = {
+    "src/registry.ts": """
+        import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+        import { inject } from "container";
+        import type { ToolDefinition } from "./types.js";
+
+        export class Registry {
+          constructor(@inject("tools") private tools: ToolDefinition[]) {}
+          all(server: McpServer) {
+            for (const tool of this.tools) {
+              server.registerTool(tool.name, { description: tool.description }, tool.handler);
+            }
+          }
+        }
+        """,
+    "src/notes.ts": """
+        import axios from "axios";
+        import type { PromptDefinition, ToolDefinition } from "./types.js";
+
+        const NAME = "send_note";
+
+        export const sendNote: ToolDefinition<string> = {
+          name: NAME,
+          description: "Send a note.",
+          inputSchema: {},
+          handler: async (args: any) => axios.post("/notes/send", args),
+        };
+
+        export const prompt: PromptDefinition = {
+          name: "write_note",
+          description: "Write a note.",
+          handler: async (args: any) => args,
+        };
+        """,
+}
+
+
+def test_typed_objects_stand_in_for_a_registration_that_shows_none(repo):
+    tools = repo(CONTAINED)
+
+    assert sorted(tools) == ["send_note"]
+    assert (tools["send_note"]["file"], tools["send_note"]["line"]) == ("src/notes.ts", 7)
+    assert tools["send_note"]["candidate"]
+
+
+def test_typed_objects_count_for_nothing_where_the_registration_shows_its_tools(repo):
+    shown = CONTAINED["src/registry.ts"].replace(
+        "for (const tool of this.tools) {", 'for (const tool of [{ name: "shown", handler: f }]) {'
+    )
+
+    assert sorted(repo({**CONTAINED, "src/registry.ts": shown})) == ["shown"]
+
+
+OWN_MARK = """
+    import httpx
+    from mcp.server.fastmcp import FastMCP
+
+    mcp = FastMCP("billing")
+    DEFINED = []
+
+    def billing_tool(*, description: str):
+        def mark(fn):
+            DEFINED.append(Definition(fn, description))
+            return fn
+        return mark
+
+    def log_tool(fn):
+        return fn
+    """
+MARKED = """
+    import httpx
+    from marks import billing_tool
+    from langchain_core.tools import agent_tool
+
+    @billing_tool(description="Send a bill.")
+    async def send_bill(customer: str):
+        return httpx.post("https://api.example.com/bills", json={"customer": customer})
+
+    @agent_tool
+    async def other(customer: str):
+        return httpx.post("https://api.example.com/other")
+    """
+
+
+def test_an_own_decorator_around_the_sdk_marks_tools(repo):
+    tools = repo({"marks.py": OWN_MARK, "bills.py": MARKED})
+
+    assert sorted(tools) == ["send_bill"]
+    assert tools["send_bill"]["description"] == "Send a bill."
+    assert tools["send_bill"]["candidate"]

@@ -77,6 +77,8 @@ TS_QUERY = (
 (abstract_class_declaration name: (type_identifier) @class)
 (enum_declaration name: (identifier) @class)
 (interface_declaration name: (type_identifier) @class)
+(call_expression function: (parenthesized_expression
+  (as_expression (member_expression property: (_) @call))))
 """
 )
 JS_QUERY += "(class_declaration name: (identifier) @class)\n"
