@@ -6,6 +6,7 @@ So values that belong together (a key and its value, a name and its handler) sta
 from __future__ import annotations
 
 from fencekit.scan.facts import Call, Expr, Function, Lambda, Lit, Member, Name
+from fencekit.scan.names import nearest_loop
 from fencekit.scan.natives import MAPS, elements
 from fencekit.scan.parts import Parts
 from fencekit.scan.scopes import scope_of, walk_expr
@@ -37,13 +38,15 @@ def _source(
     for here in walk_expr(expr):
         if isinstance(here, Lambda) or not isinstance(here, Name) or here.id in seen:
             continue
-        found = _binding_source(ev, here.id, env, seen | {here.id})
+        found = _binding_source(ev, here.id, env, seen | {here.id}, here.line)
         if found is not None:
             return found
     return None
 
 
-def _binding_source(ev: Parts, name: str, env: Env, seen: frozenset[str]) -> list[Env] | None:
+def _binding_source(
+    ev: Parts, name: str, env: Env, seen: frozenset[str], line: int
+) -> list[Env] | None:
     scope = scope_of(env.function)
     if name == "cls" and env.function.name == "__init_subclass__":
         return _subclasses(ev, env)
@@ -51,7 +54,7 @@ def _binding_source(ev: Parts, name: str, env: Env, seen: frozenset[str]) -> lis
         decorated = ev.decorations(env.function)
         if decorated:
             return decorated
-    for binding in scope.names.get(name, ()):
+    for binding in nearest_loop(scope.names.get(name, []), line):
         if binding.kind == "loop" and binding.value is not None:
             if id(binding.value) in env.picks:
                 return None
@@ -67,7 +70,7 @@ def _binding_source(ev: Parts, name: str, env: Env, seen: frozenset[str]) -> lis
             if inner is not None:
                 return inner
     if name not in scope.names and env.closure is not None:
-        outer = _binding_source(ev, name, env.closure, seen)
+        outer = _binding_source(ev, name, env.closure, seen, line)
         if outer is not None:
             return [_reclose(env, closure) for closure in outer]
     if name in ("self", "this") and env.args is None and env.function.owner is not None:

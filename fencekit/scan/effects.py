@@ -274,6 +274,10 @@ def _shown(value: Value) -> str:
     return value.path if isinstance(value, Ext) else ""
 
 
+# A client's own spelling of a verb: `rpost`, `jget`, `post_json`, `delete_async`.
+VERB_SPELLED = re.compile(r"[ajr]?(post|put|patch|delete|get|head|options|del)(?:_?json|_?async)?")
+
+
 def _sql(ev: Evaluator, name: str, call: Call, env: Env) -> Effect | None:
     if name.lower() not in SQL_CALLS or not call.args:
         return None
@@ -532,13 +536,14 @@ def _http_by_verb(
     lower = name.lower()
     if isinstance(value, Ext) and not value.root and len(value.steps) == 1:
         return None
-    if lower in words.HTTP_VERBS and call.args:
+    spelled = VERB_SPELLED.fullmatch(lower)
+    if spelled is not None and call.args:
         where = targets(ev, call, env)
         if "/" in where:
-            return http_effect(
-                ev, words.HTTP_VERBS[lower], call, env, around, isinstance(value, Ext)
-            )
-    if lower in ("request", "fetch", "req", "execute", "call", "do") and call.args:
+            verb = words.HTTP_VERBS[spelled[1]]
+            return http_effect(ev, verb, call, env, around, isinstance(value, Ext))
+    asks = lower in ("request", "fetch", "req", "execute", "call", "do")
+    if call.args and (asks or _names_verb_and_path(ev, call, env)):
         found, _ = _methods(ev, call, env)
         if found:
             writes = found - words.HTTP_READS
@@ -546,6 +551,13 @@ def _http_by_verb(
                 return NOTHING
             return http_effect(ev, sorted(writes)[-1], call, env, around, False)
     return None
+
+
+def _names_verb_and_path(ev: Evaluator, call: Call, env: Env) -> bool:
+    """Tell whether a call is given a verb and a path: `callApi("/notes", args, "POST")`."""
+    given = [v.value for a in call.args[:4] for v in ev.eval(a.value, env) if isinstance(v, Const)]
+    texts = [t for t in given if isinstance(t, str)]
+    return any(t in HTTP_NAMES for t in texts) and any(t.startswith("/") for t in texts)
 
 
 def receiver_words(expr: Expr) -> set[str]:

@@ -54,7 +54,7 @@ class Names(Parts):
             scope = scope_of(here.function)
             bindings = scope.names.get(name)
             if bindings:
-                return self._bound(name, bindings, here)
+                return self._bound(name, nearest_loop(bindings, line), here)
             here = here.closure or (
                 self.open_env(here.function.parent) if here.function.parent is not None else None
             )
@@ -367,3 +367,13 @@ class Names(Parts):
                     if isinstance(made, Ext) and made.root:
                         return [Ext(made.root, (*made.steps, "()"), **where)]  # type: ignore[arg-type]
         return []
+
+
+def nearest_loop(bindings: list[Binding], line: int) -> list[Binding]:
+    """Return, of a name that several loops of a body bind, the loop a line stands in.
+
+    That is the last one that begins at or before the line.
+    """
+    if len(bindings) < 2 or not line or any(b.kind != "loop" for b in bindings):
+        return bindings
+    return [b for b in bindings if b.line <= line][-1:] or bindings
