@@ -32,6 +32,9 @@ class Activations(Parts):
                 named[arg.name] = found
             else:
                 positional.append(found)
+        params = func.function.params
+        if _takes_self_first(func) and len(positional) == len(params):
+            positional = positional[1:]  # Rust's `Type::method(receiver, …)`
         made = self.enter(func, positional, named, env)
         made.entered_at = (env.file, call.line)
         return made
@@ -156,6 +159,13 @@ def _decorated(top: Function, name: str) -> Iterator[tuple[Function | Class, Exp
                 if name in (getattr(told, "name", ""), getattr(told, "id", "")):
                     yield item, mark
         stack.extend(scope_of(here).nested)
+
+
+def _takes_self_first(func: Func) -> bool:
+    """Tell whether a method's receiver may be given as its first argument."""
+    function = func.function
+    rust = function.module is not None and function.module.language == "rust"
+    return rust and bool(function.params) and function.params[0].name == "self"
 
 
 def _takes_self(param: Param) -> bool:

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from fencekit.scan.facts import Call, Case, Compare, Dict, Expr, Function, If, Lit, Stmt, Switch
 from fencekit.scan.listed import Listed
 from fencekit.scan.registrar import functions_of
-from fencekit.scan.scopes import bodies, heads, walk_expr
-from fencekit.scan.toolspec import is_model
-from fencekit.scan.values import Env, Ext, Func, Input, Inst, Record, Seq, Value
+from fencekit.scan.scopes import bodies, heads, scope_of, walk_expr
+from fencekit.scan.toolspec import Tool, is_model, name_of, plausible, read_options
+from fencekit.scan.values import Const, Env, Ext, Func, Input, Inst, Record, Seq, Value
 
 LIST, CALL = "tools/list", "tools/call"
 MAX_LOOKED = 6  # how deep in an answer the list may stand
@@ -29,7 +29,10 @@ class Answered(Listed):
                 arms = dict(_arms(holder.body))
                 if LIST in arms and CALL in arms:
                     self.ev.fresh(600_000)
+                    before = len(self.tools)
                     self._one_answered(holder, arms)
+                    if len(self.tools) == before:
+                        self._registries()
 
     def _one_answered(self, holder: Function, arms: dict[str, list[Stmt]]) -> None:
         module = holder.module
@@ -44,6 +47,41 @@ class Answered(Listed):
                     tool.handler = self._dispatcher(holder, arms[CALL], tool.name)
                     tool.dispatch = True
                 self.tools.append(tool)
+
+    def _registries(self) -> None:
+        """Read the tools of a registry of the repository's own: name, text, schema, handler."""
+        callers = self.project.callers
+        places = {
+            (n, p) for n in ("register", "register_tool", "add_tool") for p in callers.get(n, ())
+        }
+        for name, path in sorted(places):
+            holders = {
+                id(h): h
+                for offset in self.project.facts[path].calls[name]
+                if (h := self.project.function_at(path, offset)) is not None
+            }
+            for holder in holders.values():
+                for call in scope_of(holder).calls:
+                    if name_of(call.callee) == name and len(call.args) >= 3:
+                        self._one_registry(call, holder)
+
+    def _one_registry(self, call: Call, holder: Function) -> None:
+        env = self.ev.open_env(holder)
+        given = [self.ev.eval(arg.value, env) for arg in call.args]
+        told = [v for v in given[0] if isinstance(v, Const) and isinstance(v.value, str)]
+        handlers = [v for values in given[1:] for v in values if isinstance(v, Func)]
+        schemas = [v for values in given[1:] for v in values if isinstance(v, Record)]
+        if len(told) != 1 or told[0].holes or not handlers or not schemas:
+            return
+        if not plausible(str(told[0].value)) or holder.module is None:
+            return
+        tool = Tool(
+            str(told[0].value), env.file, call.line, name_place=(told[0].file, told[0].line)
+        )
+        read_options(self.ev, call, env, tool)
+        tool.handler, tool.language = handlers[-1], holder.module.language
+        tool.style = "registry"
+        self.tools.append(tool)
 
     def _in_answer(self, values: list[Value], depth: int) -> list[Value]:
         """Return what stands under `tools` in an answer, however it is wrapped."""

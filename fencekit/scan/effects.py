@@ -64,7 +64,7 @@ FILE_ROOTS = frozenset({
     "fs", "fs/promises", "node:fs", "node:fs/promises", "fs-extra", "os", "shutil", "pathlib",
     "std::fs", "tokio::fs", "aiofiles", "io/ioutil", "java.nio.file", "anyio",
 })  # fmt: skip
-SENDERS = frozenset({"smtplib", "nodemailer", "aiosmtplib"})
+SENDERS = frozenset({"smtplib", "nodemailer", "aiosmtplib", "lettre"})
 WRAPS_METHOD = frozenset({
     "request", "fetch", "send", "stream", "newrequest", "newrequestwithcontext", "axios", "got",
     "ky",
@@ -153,7 +153,7 @@ def _known(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effe
             return found
     if (not root and path == "open") or path in ("io.open", "aiofiles.open"):
         return _open(ev, call, env)
-    if root in SENDERS and last in ("sendMail", "send_message", "sendmail", "send"):
+    if root in SENDERS and last in ("sendMail", "send_message", "sendmail", "send", "send_raw"):
         return Effect("mail", False, True, last)
     if from_library(root, words.HTTP_LIBRARIES) or path in (
         "fetch",
@@ -644,7 +644,9 @@ def _sent_builder(value: Ext, name: str, call: Call) -> bool:
     if name == "send" and not call.args:
         return "()" in value.steps
     asked = any(s.startswith(("query", "prepare", "sql")) for s in value.steps[:-1])
-    if value.steps[-2:-1] == ("()",) and not call.args:  # `events().list(…).execute()`
+    if (
+        len(value.steps) > 2 and value.steps[-2] == "()" and not call.args
+    ):  # `events().list(…).execute()`
         asked = asked or bool(words.verb_of(value.steps[-3]))
     asked = asked or "prepareStatement" in value.steps
     return asked and name in ("execute", "run", "exec", "send", "executeUpdate", "executeBatch")
@@ -661,7 +663,8 @@ def _makes_type(value: Ext, env: Env) -> bool:
         return False
     own = [s for s in value.steps if s[:1].isupper()]
     named = set(words.split(own[-1])) if own else set()
-    if named & VALUES and not {"build", "send"} & set(value.steps):
+    built = named & VALUES or "builder" in value.steps[:-1]
+    if built and not {"build", "send"} & set(value.steps):
         return True
     if value.last.startswith("with_") or (
         value.last.startswith("set_") and value.steps.count("()") == 1 and not named & words.CLIENT

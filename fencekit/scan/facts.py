@@ -329,6 +329,7 @@ class Class:
     marks: list[Expr] = field(default_factory=list)
     abstract: bool = False
     partial: bool = False  # declared in another file; this one adds methods
+    provided: set[str] = field(default_factory=set)  # methods it has through a trait only
     parent: Function | None = None
 
 

@@ -49,11 +49,16 @@ class Instances(Parts):
         return out
 
     def method_of(self, cls: Class, name: str) -> Function | None:
-        """Return a method by name from a class or its bases."""
+        """Return a method by name from a class or its bases; one of a trait only where no other."""
+        provided: Function | None = None
         for here in self.mro(cls):
             if name in here.methods:
-                return here.methods[name]
-        return None
+                if name not in here.provided:
+                    return (
+                        provided if provided is not None and here.abstract else here.methods[name]
+                    )
+                provided = provided or here.methods[name]
+        return provided
 
     def implementers(self, cls: Class, name: str) -> list[Function]:
         """Return the methods with which other classes fill in (or mix into) a class."""

@@ -111,6 +111,8 @@ class Walker:
                         out.append((name, id(value.function)))
                     case Inst():
                         out.append((name, id(value.cls)))
+                    case Ext() if value.call is None:
+                        out.append((name, value.path))  # `Method::PATCH`
                     case _:
                         pass
         if env.closure is not None and env.closure.args is not None:
@@ -318,6 +320,8 @@ class Walker:
         if set(words.split(self.tool)) & words.AUTHENTICATES:
             return False
         told = {w for hop in chain[1:] for w in words.split(hop.symbol.rsplit(".", 1)[-1])}
+        if any(_opens_session(set(words.split(h.symbol.rsplit(".", 1)[-1]))) for h in chain[1:]):
+            return True
         reports = words.REPORTS - set(words.split(self.tool))
         if {w for hop in chain[1:] for w in words.split(hop.symbol)} & reports:
             return True
@@ -413,3 +417,9 @@ class Walker:
     def _outside(self, call: Call, env: Env) -> bool:
         values = self.ev.eval(call.callee, env)
         return not any(isinstance(v, Func) for v in values)
+
+
+def _opens_session(named: set[str]) -> bool:
+    """Tell whether a function sees to it that there is a session, as `resolve_session` does."""
+    sees_to = {"resolve", "refresh", "ensure", "restore", "validate", "require", "renew"}
+    return "session" in named and bool(named & sees_to)

@@ -205,7 +205,7 @@ class Members(Parts):
                 found = self.eval(cls.fields[name], self.top_env(cls.module))
                 return natives.with_changes(self, found, self._class_changes(cls, name))
             if name in cls.methods:
-                method = cls.methods[name]
+                method = self.method_of(value.cls, name) or cls.methods[name]
                 receiver: Value = (
                     value if method.static else Inst(value.cls, file=value.file, line=value.line)
                 )

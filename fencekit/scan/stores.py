@@ -21,6 +21,8 @@ def note(found: Walked, call: Call, name: str, file: str, order: int, *, failing
         return
     where = ".".join(sorted(near & words.STORES)) or name
     first = words.split(name)[0] if words.split(name) else ""
+    if parts == {"is", "empty"}:
+        return  # asks nothing about one entry
     if first in (
         "get",
         "has",

@@ -55,7 +55,7 @@ READING = _words(
     "diff analyze analyse summarize format parse render convert encode decode build prepare "
     "test ping health whoami version help discover detect evaluate monitor watch tail wait poll "
     "quote price iter iterate try ask collect extract match filter sort group aggregate "
-    "last total affected "
+    "last total affected saturating wrapping checked overflowing trim strip starts ends split "
     "connect login logout authenticate init initialize setup close flush"
 )
 # Words that may stand before the verb of a name.
@@ -63,8 +63,8 @@ LEADING = _words("async do try handle on tool api mcp bulk batch safe_ raw inter
 # Names whose every write is a question sent by POST.
 QUERYING = _words(
     "search query find lookup check validate suggest preview estimate simulate calculate count "
-    "list filter availability permissions permission get describe explain aggregate autocomplete "
-    "similar recommend analyze analyse rank rerank embed embeddings tokenize qr render inspect"
+    "list filter availability get describe explain aggregate autocomplete busy freebusy similar "
+    "recommend analyze analyse rank rerank embed embeddings tokenize qr render inspect"
 )
 STRICT_READ = _words(
     "get list read search find query lookup check validate show describe view retrieve count fetch "
@@ -152,6 +152,7 @@ QUIET_LIBRARIES = (
     "com.google.gson", "com.google.common", "reactor.core", "io.swagger",
     "governor", "moka", "lru", "prometheus", "rust_decimal", "dotenvy", "dotenv", "figment",
     "rmcp_macros", "bytes", "http_body_util", "tower_http", "secrecy", "zeroize", "arc_swap",
+    "tokio_retry", "backoff", "backon", "again",
 )  # fmt: skip
 SDK_ROOTS = (
     "mcp", "fastmcp", "@modelcontextprotocol/sdk", "@modelcontextprotocol/server",
@@ -159,7 +160,8 @@ SDK_ROOTS = (
     "github.com/modelcontextprotocol/go-sdk", "modelcontextprotocol/go-sdk", "rmcp", "mcp_server",
     "@rekog/mcp-nest", "mcp-framework", "fastmcp-ts", "mcp-handler", "@vercel/mcp-adapter",
     "io.modelcontextprotocol", "org.springframework.ai", "rust-mcp-sdk", "rust_mcp_sdk", "mcp_core",
-    "mcp_sdk_rs", "metoro-io/mcp-golang", "github.com/metoro-io/mcp-golang", "mcpserver",
+    "mcp_sdk_rs", "mcp_attr", "metoro-io/mcp-golang", "github.com/metoro-io/mcp-golang",
+    "mcpserver",
     "io.quarkiverse.mcp", "org.springaicommunity.mcp", "org.noear.solon.ai.mcp",
     "@nestjs-mcp", "@nestjs/mcp", "agents/mcp", "xmcp", "litemcp",
     "arcade_mcp",

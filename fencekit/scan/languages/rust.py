@@ -154,19 +154,25 @@ def implementation(low: Lowering, node: Node) -> list[Stmt]:
     trait = node.child_by_field_name("trait")
     if trait is not None and tail_name(low, trait) not in PLAIN_TRAITS:
         made.bases.append(low.expr(trait))
-    members(low, node.child_by_field_name("body"), made)
+    members(low, node.child_by_field_name("body"), made, provides=trait is not None)
     return []
 
 
-def members(low: Lowering, body: Node | None, made: Class) -> None:
-    """Lower the functions and constants of an implementation or a trait."""
+def members(low: Lowering, body: Node | None, made: Class, *, provides: bool = False) -> None:
+    """Lower the functions and constants of an implementation or a trait.
+
+    A type's own method goes before one that a trait `provides` under the same name.
+    """
     outer, low.owner = low.owner, made
     for child in low.named(body) if body is not None else ():
         if child.type in ("function_item", "function_signature_item"):
             found = function_item(low, child)
             if found is not None:
                 found.owner = made
-                made.methods.setdefault(found.name, found)
+                if found.name not in made.methods or found.name in made.provided:
+                    made.methods[found.name] = found
+                    made.provided.discard(found.name)
+                    made.provided |= {found.name} if provides else set()
         elif child.type == "const_item":
             value = child.child_by_field_name("value")
             if value is not None:

@@ -153,7 +153,9 @@ def match_(low: Lowering, node: Node, how: How) -> list[Stmt]:
         bad = [arm for arm, kind in zip(arms, kinds, strict=True) if kind != "Ok"]
         kept: list[Stmt] = [Do(line, subject)]
         if len(good) == 1:
-            kept += arm_body(low, good[0], subject, how)
+            arm = arm_body(low, good[0], subject, how)
+            evaluated = bool(arm) and isinstance(arm[0], Assign) and arm[0].value is subject
+            kept = arm if evaluated else [*kept, *arm]
         else:
             cases = [Case([Expr(line)], arm_body(low, arm, subject, how)) for arm in good]
             kept.append(Switch(line, Expr(line), cases))
