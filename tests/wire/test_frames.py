@@ -182,7 +182,7 @@ def _arrays(values):
 _TEXTS = st.recursive(_LEAVES, lambda inner: _objects(inner) | _arrays(inner), max_leaves=12)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=500)
 @given(_objects(_TEXTS), _SPACE)
 def test_the_quick_way_reads_exactly_what_the_careful_one_does(text, after):
     raw = (text + after).encode()
@@ -190,7 +190,7 @@ def test_the_quick_way_reads_exactly_what_the_careful_one_does(text, after):
     assert repr(quick) == repr(careful)  # 1 is not 1.0, and NaN equals nothing
 
 
-@settings(max_examples=1500)
+@settings(max_examples=500)
 @given(_objects(_TEXTS))
 def test_the_last_member_is_found_quickly_only_where_it_is_that(text):
     raw = text.encode()
