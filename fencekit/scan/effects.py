@@ -99,6 +99,9 @@ def classify(ev: Evaluator, value: Value, call: Call, env: Env, around: str) -> 
     http = _http_by_verb(ev, value, name, call, env, around)
     if http is not None:
         return http if http.what else None
+    rpc = _rpc(ev, value, name, call, env)
+    if rpc is not None:
+        return rpc if rpc.what else None
     return _by_verb(ev, value, name, call, env, around)
 
 
@@ -427,6 +430,8 @@ def rpc_says(method: str) -> str:
     """Judge an RPC method by its verb; namespaces and prefixes before it are passed over."""
     parts = words.split(re.split(r"[._/]", method)[-1]) or words.split(method)
     for word in parts:
+        if word == "block" and len(parts) > 1:  # `eth_blockNumber`
+            continue
         said = _verb_says((word,))
         if said:
             return said
@@ -558,6 +563,32 @@ def _names_verb_and_path(ev: Evaluator, call: Call, env: Env) -> bool:
     given = [v.value for a in call.args[:4] for v in ev.eval(a.value, env) if isinstance(v, Const)]
     texts = [t for t in given if isinstance(t, str)]
     return any(t in HTTP_NAMES for t in texts) and any(t.startswith("/") for t in texts)
+
+
+RPC_CALLS = frozenset({
+    "send", "request", "call", "rpc", "invoke", "send_rpc", "rpc_call", "call_method",
+    "raw_request", "json_rpc", "rpc_request", "callRpc", "rpcCall", "sendRpc",
+})  # fmt: skip
+RPC_NAME = re.compile(r"[a-z][a-z0-9]{1,14}[_.][A-Za-z][A-Za-z0-9_]+")  # `eth_sendTransaction`
+
+
+def _rpc(ev: Evaluator, value: Value, name: str, call: Call, env: Env) -> Effect | None:
+    """Judge a call that names a remote method, by that name."""
+    if name not in RPC_CALLS or not call.args or not isinstance(value, Ext | Unknown):
+        return None
+    told: list[str] = []
+    for given in _plain(ev.eval(call.args[0].value, env)):
+        if isinstance(given, Const) and isinstance(given.value, str) and not given.holes:
+            told += [given.value] if RPC_NAME.fullmatch(given.value) else []
+        elif isinstance(given, Record):
+            texts = [v for v in ev.entry(given, "method") if isinstance(v, Const)]
+            told += [t for t in (str(v.value) for v in texts) if t.upper() not in HTTP_NAMES]
+    if len(told) != 1:
+        return None
+    said = rpc_says(told[0])
+    if said == "read":
+        return NOTHING
+    return Effect(f"RPC {told[0]}", said == "declare", isinstance(value, Ext), told[0])
 
 
 def receiver_words(expr: Expr) -> set[str]:

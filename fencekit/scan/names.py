@@ -162,6 +162,10 @@ class Names(Parts):
             found = [picked] if picked is not None else self._loop_values(binding, env)
             return self.apply_path(found, binding.path, env)
         found = self.apply_path(self.eval(binding.value, env), binding.path, env)
+        module = env.function.module
+        given = any(isinstance(v, Input) for v in found)
+        if given and module is not None and module.language == "rust":
+            return found  # `let args: Args = from_value(input)` is still the input
         if binding.type_text and all(isinstance(v, Unknown | Input) for v in found):
             return self.from_type(binding.type_text, env) or found
         return found

@@ -392,8 +392,9 @@ def is_model(value: Value) -> bool:
     """Tell whether a type is a model of the input, or from outside, rather than a service."""
     if isinstance(value, Inst):
         derived = {name_of(a.value) for m in value.cls.marks if isinstance(m, Call) for a in m.args}
-        if derived & {"Deserialize", "JsonSchema"}:
-            return True
+        module = value.cls.module
+        if derived & {"Deserialize", "JsonSchema"} or (module and module.language == "rust"):
+            return bool(derived & {"Deserialize", "JsonSchema"})
         return bool(value.cls.types) and not set(value.cls.methods) - {"__init__", "validate"}
     return isinstance(value, Ext)
 

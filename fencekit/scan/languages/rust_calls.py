@@ -93,6 +93,9 @@ def call(low: Lowering, node: Node) -> Expr:
         return low.expr(args[1])
     if len(args) == 1 and (short in HOLDERS or (len(parts) == 1 and parts[0] in HOLDERS)):
         return low.expr(args[0])
+    variant = len(parts) > 1 and all(p[:1].isupper() and not p.isupper() for p in parts[-2:])
+    if variant and len(args) == 1:  # `Message::Text(x)`
+        return low.expr(args[0])
     if short == "Err" and len(args) == 1:
         return Expr(low.line(node), parts=[low.expr(args[0])])
     if short in ("Default.default", "String.new"):
