@@ -20,7 +20,8 @@ def expand(ev: Parts, expr: Expr, env: Env, depth: int = 0) -> list[Env]:
     if depth > 5 or ev.spent:
         return [env]
     source = _source(ev, expr, env)
-    if source is None:
+    ev.steps += 1
+    if source is None or ev.spent:
         return [env]
     ev.steps += len(source)
     out: list[Env] = []

@@ -30,6 +30,7 @@ from fencekit.scan.walk import Skipped, Tree, read_source, walk
 from fencekit.scan.walked import Walked
 
 MAX_UNKNOWNS = 200
+STEPS_PER_WALK = 80_000  # evaluations for one tool
 
 
 @dataclass(slots=True)
@@ -183,7 +184,7 @@ def row_of(ev: Evaluator, tool: Tool, walks: Walks) -> Row:
 def walk_of(ev: Evaluator, tool: Tool, handler: Func) -> Walked:
     """Return what is reached from a tool's handler."""
     walker = Walker(ev, tool.name)
-    ev.fresh(80_000)
+    ev.fresh(STEPS_PER_WALK)
     try:
         walker.walk(handler, entry_env(ev, tool), ())
     except RecursionError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fencekit.scan import contexts, native_functions, natives
 from fencekit.scan.activations import Activations
+from fencekit.scan.alternatives import distinct, unlike
 from fencekit.scan.facts import (
     Call,
     Choice,
@@ -32,7 +33,9 @@ from fencekit.scan.members import Members
 from fencekit.scan.names import Names
 from fencekit.scan.parts import MAX_VALUES
 from fencekit.scan.project import Project
+from fencekit.scan.reach import reach
 from fencekit.scan.scopes import scope_of
+from fencekit.scan.truths import Truths
 from fencekit.scan.values import (
     ClassRef,
     Const,
@@ -52,9 +55,12 @@ MAX_DEPTH = 14
 MAX_INPUTS = 60  # parts of a text whose origins are kept
 MANY = 4  # results of one call beyond which those that end alike count as one
 MAX_NESTED = 250  # nested evaluations: a bound on recursion
+MAX_RECURSION = 3  # activations of one function inside each other
+MAX_TEXTS = 8  # texts one template may stand for
+MAX_TEXT = 100_000  # characters of a text that is put together
 
 
-class Evaluator(Names, Instances, Members, Activations):
+class Evaluator(Names, Instances, Members, Activations, Truths):
     """Evaluates expressions of one project; `budget` bounds the steps of one question."""
 
     def __init__(self, project: Project) -> None:
@@ -71,6 +77,9 @@ class Evaluator(Names, Instances, Members, Activations):
         self._reading: set[tuple[int, str]] = set()
         self._contexts: dict[tuple[int, int], tuple[Env, list[Env]]] = {}
         self._nested = 0
+        self._bare: dict[tuple[object, ...], Env] = {}  # activations without arguments
+        self._active: set[tuple[int, int]] = set()  # what is being evaluated
+        self._running: dict[int, int] = {}  # functions whose result is being asked for
 
     # Environments.
 
@@ -93,6 +102,8 @@ class Evaluator(Names, Instances, Members, Activations):
         """Start a new question with its own budget of steps."""
         self.steps = 0
         self._nested = 0
+        self._active.clear()
+        self._running.clear()
         self.budget = budget
 
     @property
@@ -107,16 +118,49 @@ class Evaluator(Names, Instances, Members, Activations):
         known = env.memo.get(id(expr))
         if known is not None:
             return known
+        if env.picks or env.args:
+            home = self._narrow(expr, env)
+            if home is not env:
+                found = self.eval(expr, home)
+                if not self.spent and (id(expr), home.activation) not in self._active:
+                    env.memo[id(expr)] = found
+                return found
         self.steps += 1
         if self.steps > self.budget or env.depth > MAX_DEPTH or self._nested > MAX_NESTED:
             return [Unknown(file=env.file, line=expr.line)]
+        key = (id(expr), env.activation)
+        if key in self._active:  # a value that is made of itself, seen through a loop
+            return [Unknown(file=env.file, line=expr.line)]
         env.memo[id(expr)] = [Unknown(file=env.file, line=expr.line)]
+        self._active.add(key)
         self._nested += 1
         found = distinct(self._eval(expr, env))[:MAX_VALUES]
         found = found or [Unknown(file=env.file, line=expr.line)]
         self._nested -= 1
-        env.memo[id(expr)] = found
+        self._active.discard(key)
+        self.steps += len(found) >> 4  # long lists cost their length
+        if self.spent:
+            del env.memo[id(expr)]  # cut short: the next question asks again
+        else:
+            env.memo[id(expr)] = found
         return found
+
+    def _narrow(self, expr: Expr, env: Env) -> Env:
+        """Return the activation that holds only what an expression hangs on."""
+        hangs = reach(env.function, expr)
+        if hangs is None:
+            return env
+        base = env.base or env
+        if base.args and not any(id(p) in hangs for p in env.function.params):
+            key = (id(env.function), id(env.closure), id(env.self_value), env.entered_at)
+            if key not in self._bare:
+                bare = Env(env.function, {}, env.closure, env.self_value, {}, env.depth)
+                bare.entered_at = env.entered_at
+                self._bare[key] = bare
+            base = self._bare[key]
+        elif all(loop in hangs for loop in env.picks):
+            return env
+        return base.picked({k: v for k, v in env.picks.items() if k in hangs})
 
     def _eval(self, expr: Expr, env: Env) -> list[Value]:
         file, line = env.file, expr.line
@@ -214,7 +258,9 @@ class Evaluator(Names, Instances, Members, Activations):
                     told.append(("{}", True))
                     inputs.append(value)
             more = dict.fromkeys(told)
-            texts = [(a + b, open_a or open_b) for a, open_a in texts for b, open_b in more][:8]
+            texts = [
+                ((a + b)[:MAX_TEXT], open_a or open_b) for a, open_a in texts for b, open_b in more
+            ][:MAX_TEXTS]
         file, line = (read[0].file, read[0].line) if read else (env.file, expr.line)
         words = tuple(t for v in read for t in v.told)
         inputs = distinct(inputs[: MAX_INPUTS * 8])[:MAX_INPUTS]
@@ -267,44 +313,6 @@ class Evaluator(Names, Instances, Members, Activations):
             return Record(None, None, made=pairs, file=env.file, line=expr.line)
         return Seq(made, file=env.file, line=expr.line)
 
-    def truth(self, expr: Expr, env: Env) -> bool | None:
-        """Return whether a test holds, or None where that is not known."""
-        if isinstance(expr, Compare):
-            return self._compare(expr, env)
-        if isinstance(expr, Choice) and expr.test is not None and expr.options:
-            sides = [self.truth(expr.test, env)] if expr.test is not expr.options[0] else []
-            sides += [self.truth(option, env) for option in expr.options]
-            if len(expr.options) == 2:  # a or b
-                return True if True in sides else (False if set(sides) == {False} else None)
-            return False if False in sides else (True if set(sides) == {True} else None)
-        if not isinstance(expr, Name | Lit | Call | Member):
-            return None
-        found = self.eval(expr, env)
-        sides = []
-        for value in found:
-            missing = isinstance(value, Const) and isinstance(expr, Name) and value.value is None
-            if not isinstance(value, Const) or value.holes or missing:
-                return None
-            sides.append(bool(value.value))
-        return sides[0] if sides and len(set(sides)) == 1 else None
-
-    def _compare(self, expr: Compare, env: Env) -> bool | None:
-        left = self.eval(expr.left, env)
-        if len(left) != 1 or not isinstance(left[0], Const) or left[0].holes:
-            return None
-        subject = left[0].value
-        if subject is None:
-            return None
-        options = self.eval(expr.right, env)
-        if expr.member:
-            options = natives.elements(self, options)
-        if not all(isinstance(v, Const) and not v.holes for v in options) or not options:
-            return None
-        hit = any(isinstance(v, Const) and v.value == subject for v in options)
-        if hit and not expr.member and len(options) > 1:
-            return None
-        return hit != expr.negated
-
     # Calls.
 
     def _call(self, expr: Call, env: Env) -> list[Value]:
@@ -318,7 +326,7 @@ class Evaluator(Names, Instances, Members, Activations):
                     continue
                 for value in self.member(obj, callee.name, env, callee.line):
                     out.extend(self.apply(value, expr, env))
-            return out if len(out) < MANY else _unlike(out)
+            return out if len(out) < MANY else unlike(out)
         for value in self.eval(callee, env):
             out.extend(self.apply(value, expr, env))
         return out
@@ -344,11 +352,14 @@ class Evaluator(Names, Instances, Members, Activations):
 
     def result(self, func: Func, env: Env) -> list[Value]:
         """Return what a function of this repository hands back in an activation."""
-        if env.depth > MAX_DEPTH:
+        running = self._running.get(id(func.function), 0)
+        if env.depth > MAX_DEPTH or running >= MAX_RECURSION:
             return [Unknown(func.function.name)]
+        self._running[id(func.function)] = running + 1
         out: list[Value] = []
         for value in scope_of(func.function).returns:
             out.extend(self.eval(value, env))
+        self._running[id(func.function)] = running
         useful = [v for v in out if not isinstance(v, Unknown)]
         if not useful and func.function.returns:
             return self.from_type(func.function.returns, self.open_env(func.function)) or out
@@ -366,25 +377,3 @@ class Evaluator(Names, Instances, Members, Activations):
             known = (env, contexts.expand(self, expr, env))  # the key stays valid while env lives
             self._contexts[key] = known
         return known[1]
-
-
-def distinct(values: list[Value]) -> list[Value]:
-    """Return the values in order, each once; two unknowns of one name and place are one."""
-    if len(values) < 2:
-        return values
-    out: dict[object, Value] = {}
-    for value in values:
-        if isinstance(value, Unknown):
-            out.setdefault((value.name, value.file, value.line), value)
-        else:
-            out.setdefault(value, value)
-    return list(out.values())
-
-
-def _unlike(values: list[Value]) -> list[Value]:
-    """Keep one outside value of those that end in the same call: builders branch at every step."""
-    out: dict[object, Value] = {}
-    for value in values:
-        key = (value.root, value.last, id(value.call)) if isinstance(value, Ext) else id(value)
-        out.setdefault(key, value)
-    return list(out.values())

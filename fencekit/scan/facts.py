@@ -381,3 +381,4 @@ class Scope:
     typed: list[Dict] = field(default_factory=list)  # literals that name their type
     # What statements evaluate, outermost, with the name it is given if it is given a plain one.
     roots: list[tuple[Expr, str]] = field(default_factory=list)
+    reach: dict[int, frozenset[int] | None] = field(default_factory=dict)  # see `reach`

@@ -24,6 +24,8 @@ from fencekit.scan.values import (
     Value,
 )
 
+MAX_STEPS = 40  # members and calls on one outside path
+
 
 class Members(Parts):
     """The part of the evaluator that looks into values."""
@@ -43,6 +45,8 @@ class Members(Parts):
             case Mod():
                 return self.mod_member(value, name)
             case Ext():
+                if len(value.steps) > MAX_STEPS:  # a loop that feeds itself
+                    return [Unknown(name, **where)]  # type: ignore[arg-type]
                 return [Ext(value.root, (*value.steps, name), value.call, value.env, **where)]  # type: ignore[arg-type]
             case Input():
                 if value.tool and name == "name":

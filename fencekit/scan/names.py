@@ -8,6 +8,7 @@ from fencekit.scan import loading, natives, words
 from fencekit.scan.documents import is_data
 from fencekit.scan.facts import Binding, Class, Function, Import, Module, Mutation, Param
 from fencekit.scan.parts import MAX_VALUES, Parts
+from fencekit.scan.reach import SELF_NAMES
 from fencekit.scan.scopes import scope_of
 from fencekit.scan.values import (
     ClassRef,
@@ -24,7 +25,6 @@ from fencekit.scan.values import (
     Value,
 )
 
-SELF_NAMES = frozenset({"self", "cls", "this", "Self"})
 TOKEN = re.compile(r"[A-Za-z_][\w]*(?:(?:\.|::)[A-Za-z_]\w*)*")
 # Type names that only wrap another or say nothing about where a value comes from.
 WRAPPERS = frozenset({

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fencekit.scan import contexts
 from fencekit.scan.facts import Call, Function, Lambda, Member, Module, Name
-from fencekit.scan.names import SELF_NAMES
 from fencekit.scan.places import home_of_name
+from fencekit.scan.reach import SELF_NAMES
 from fencekit.scan.registrar import Registrar
 from fencekit.scan.scopes import scope_of, walk_expr
 from fencekit.scan.toolspec import (

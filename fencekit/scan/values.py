@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from fencekit.scan.facts import Call, Class, Dict, Expr, Function, Module, Mutation
 
+MAX_ITEMS = 5000
+
 
 @dataclass(slots=True, eq=False)
 class Value:
@@ -52,6 +54,11 @@ class Seq(Value):
     items: list[Value]
     open: bool = False
     lookup: dict[str, dict[object, list[Value]] | None] | None = None  # items by key, when asked
+
+    def __post_init__(self) -> None:
+        """Cut what is longer than any list that somebody wrote: a loop that feeds itself."""
+        if len(self.items) > MAX_ITEMS:
+            self.items, self.open = self.items[:MAX_ITEMS], True
 
 
 @dataclass(slots=True, eq=False)
@@ -158,13 +165,30 @@ class Env:
     depth: int = 0
     memo: dict[int, list[Value]] = field(default_factory=dict)
     entered_at: tuple[str, int] | None = None  # the call that led here, where one is known
+    base: Env | None = None  # the activation this one is a pick of
+    subs: dict[tuple[tuple[int, int], ...], Env] = field(default_factory=dict)
+
+    @property
+    def activation(self) -> int:
+        """Return what is the same for an activation and all picks from it."""
+        return id(self.base) if self.base is not None else id(self)
 
     def pick(self, key: Expr | None, value: Value) -> Env:
         """Return this activation with one loop (by its iterable) at one element."""
-        picks = {**self.picks, id(key): value}
-        made = Env(self.function, self.args, self.closure, self.self_value, picks, self.depth)
-        made.entered_at = self.entered_at
-        return made
+        return self.picked({**self.picks, id(key): value})
+
+    def picked(self, picks: dict[int, Value]) -> Env:
+        """Return this activation with loops at these elements; the same again for the same."""
+        base = self.base or self
+        if not picks:
+            return base
+        key = tuple(sorted((loop, id(value)) for loop, value in picks.items()))
+        if key not in base.subs:
+            base.subs[key] = Env(
+                base.function, base.args, base.closure, base.self_value, picks, base.depth,
+                entered_at=base.entered_at, base=base,
+            )  # fmt: skip
+        return base.subs[key]
 
     @property
     def in_data(self) -> bool:

@@ -125,7 +125,7 @@ QUIET_LIBRARIES = (
     "jsonschema", "ajv", "numpy", "bs4", "cheerio", "turndown", "rxjs", "prom-client",
     "opentelemetry",
     "@opentelemetry", "@sentry", "sentry_sdk", "lru-cache", "cachetools", "p-limit", "p-queue",
-    "starlette", "fastapi", "uvicorn", "hono", "@hono", "koa", "fastify", "debug", "ora",
+    "anyio", "starlette", "fastapi", "uvicorn", "hono", "@hono", "koa", "fastify", "debug", "ora",
     "inquirer",
     "date-fns", "yaml", "toml", "qs", "url", "path", "util", "events", "crypto", "os", "stream",
     "buffer", "zlib", "querystring", "assert", "process", "timers", "node:url", "node:path",

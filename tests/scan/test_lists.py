@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from fencekit.scan import engine
-from fencekit.scan.evaluate import distinct
+from fencekit.scan.alternatives import distinct
 from fencekit.scan.values import Const, Unknown
 
 RUNTIME = """

@@ -1,0 +1,50 @@
+"""Whether a test holds, as far as the values of its sides are known."""
+
+from __future__ import annotations
+
+from fencekit.scan import natives
+from fencekit.scan.facts import Call, Choice, Compare, Expr, Lit, Member, Name
+from fencekit.scan.parts import Parts
+from fencekit.scan.values import Const, Env
+
+
+class Truths(Parts):
+    """The part of the evaluator that judges tests."""
+
+    def truth(self, expr: Expr, env: Env) -> bool | None:
+        """Return whether a test holds, or None where that is not known."""
+        if isinstance(expr, Compare):
+            return self._compare(expr, env)
+        if isinstance(expr, Choice) and expr.test is not None and expr.options:
+            sides = [self.truth(expr.test, env)] if expr.test is not expr.options[0] else []
+            sides += [self.truth(option, env) for option in expr.options]
+            if len(expr.options) == 2:  # a or b
+                return True if True in sides else (False if set(sides) == {False} else None)
+            return False if False in sides else (True if set(sides) == {True} else None)
+        if not isinstance(expr, Name | Lit | Call | Member):
+            return None
+        found = self.eval(expr, env)
+        sides = []
+        for value in found:
+            missing = isinstance(value, Const) and isinstance(expr, Name) and value.value is None
+            if not isinstance(value, Const) or value.holes or missing:
+                return None
+            sides.append(bool(value.value))
+        return sides[0] if sides and len(set(sides)) == 1 else None
+
+    def _compare(self, expr: Compare, env: Env) -> bool | None:
+        left = self.eval(expr.left, env)
+        if len(left) != 1 or not isinstance(left[0], Const) or left[0].holes:
+            return None
+        subject = left[0].value
+        if subject is None:
+            return None
+        options = self.eval(expr.right, env)
+        if expr.member:
+            options = natives.elements(self, options)
+        if not all(isinstance(v, Const) and not v.holes for v in options) or not options:
+            return None
+        hit = any(isinstance(v, Const) and v.value == subject for v in options)
+        if hit and not expr.member and len(options) > 1:
+            return None
+        return hit != expr.negated
