@@ -20,6 +20,12 @@ USES = frozenset({
     "disable", "is", "has", "handle", "on", "select", "load", "fetch", "test", "validate", "parse",
     "render", "show", "log", "track", "mock", "with", "update", "unregister", "dispatch", "check",
 })  # fmt: skip
+# What a name speaks of when it only has to do with tools: `create_tool_names_mapping`.
+ABOUT_TOOLS = frozenset({
+    "name", "names", "mapping", "result", "results", "error", "call", "calls", "response",
+    "message", "list", "executor", "runner", "context", "prompt", "choice", "use", "event", "id",
+    "ids",
+})  # fmt: skip
 
 
 class Constructed(Registrar):
@@ -156,6 +162,8 @@ def _constructor_name(name: str) -> bool:
     """Tell whether a function's name says that it makes a tool rather than uses one."""
     parts = words.split(name)
     if "tool" not in parts:
+        return False
+    if set(parts[parts.index("tool") + 1 :]) & ABOUT_TOOLS:
         return False
     makes = parts[0] in ("new", "create", "make", "define", "build", "tool", "register")
     return makes or (parts[-1] == "tool" and parts[0] not in USES)

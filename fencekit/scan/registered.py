@@ -11,6 +11,7 @@ from fencekit.scan.scopes import scope_of, walk_expr
 from fencekit.scan.toolspec import (
     Tool,
     function_parameters,
+    handler_in,
     hints,
     name_of,
     parameters,
@@ -179,6 +180,7 @@ class Registered(Registrar):
                     if found is not None and not tool.description:
                         tool.description = str(found.value)
                     tool.annotations.update(hints(self.ev, [value]))
+                    tool.handler = tool.handler or handler_in(self.ev, value)
                     tool.annotations.update(hints(self.ev, self.ev.entry(value, "annotations")))
                     for key in ("inputSchema", "parameters", "paramsSchema", "schema", "input"):
                         tool.parameters = tool.parameters or parameters(

@@ -34,7 +34,16 @@ def from_sdk(root: str) -> bool:
         or "mcp-go" in low
         or "modelcontextprotocol" in low
         or low.split("/")[0] in ("@rekog",)
+        or _is_named_after_it(low)
     )
+
+
+def _is_named_after_it(package: str) -> bool:
+    """Tell whether a JavaScript package is called an MCP framework: `@acme/mcp-core`."""
+    if package.startswith((".", "@/", "#", "~")) or not ("-" in package or package[:1] == "@"):
+        return False
+    parts = set(words.split(package))
+    return "mcp" in parts and not parts & words.MCP_CALLERS
 
 
 def functions_of(top: Function) -> Iterator[Function]:

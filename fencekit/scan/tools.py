@@ -21,6 +21,8 @@ from fencekit.scan.toolspec import Tool, name_of
 from fencekit.scan.typed import Typed
 from fencekit.scan.values import Env, Ext, Inst
 
+SAME_CALL = 3  # lines within which two finds of one name are one declaration
+
 
 class Finder(Decorated, Registered, Described, Classed, Constructed, Generated, Answered, Typed):
     """Collects the tools of one project."""
@@ -115,4 +117,13 @@ class Finder(Decorated, Registered, Described, Classed, Constructed, Generated, 
             known = out.get(key)
             if known is None or (known.handler is None and tool.handler is not None):
                 out[key] = tool
-        return sorted(out.values(), key=lambda t: (t.file, t.line, t.name))
+        kept: list[Tool] = []
+        last: dict[tuple[str, str], Tool] = {}
+        for tool in sorted(out.values(), key=lambda t: (t.file, t.line, t.name)):
+            known = last.get((tool.name, tool.file))
+            if known is not None and tool.line - known.line <= SAME_CALL:
+                known.handler = known.handler or tool.handler  # a wrapper's call and what it holds
+                continue
+            last[tool.name, tool.file] = tool
+            kept.append(tool)
+        return kept

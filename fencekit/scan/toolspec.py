@@ -93,7 +93,7 @@ def text_of(ev: Evaluator, values: list[Value]) -> Const | None:
     return None
 
 
-def from_record(ev: Evaluator, record: Record) -> Tool | None:  # noqa: C901
+def from_record(ev: Evaluator, record: Record) -> Tool | None:
     """Read a tool from an object with a name; None where it is none."""
     name = None
     for key in NAME_KEYS:
@@ -126,16 +126,22 @@ def from_record(ev: Evaluator, record: Record) -> Tool | None:  # noqa: C901
             tool.parameters = parameters(ev, ev.entry(record, key))
     for key in ("annotations", "Annotations"):
         tool.annotations.update(hints(ev, ev.entry(record, key)))
-    for key in HANDLER_KEYS:
-        for value in ev.entry(record, key):
-            if isinstance(value, Func) and tool.handler is None:
-                tool.handler = value
+    tool.handler = handler_in(ev, record)
     verb, path = text_of(ev, ev.entry(record, "method")), text_of(ev, ev.entry(record, "path"))
     verb = verb or text_of(ev, ev.entry(record, "httpMethod"))
     if verb is not None and path is not None and str(verb.value).upper() in words.HTTP_VERBS_UPPER:
         tool.data = (str(verb.value).upper(), str(path.value))
         tool.data_place = (verb.file, verb.line)
     return tool
+
+
+def handler_in(ev: Evaluator, record: Record) -> Func | None:
+    """Return the function an object holds under a key that means "run this"."""
+    for key in HANDLER_KEYS:
+        for value in ev.entry(record, key):
+            if isinstance(value, Func):
+                return value
+    return None
 
 
 def plausible(name: str) -> bool:

@@ -170,6 +170,11 @@ SDK_ROOTS = (
 )  # fmt: skip
 # Names an SDK hands out with everything else (`use rmcp::model::*`).
 SDK_TYPES = frozenset({"Tool", "ToolAnnotations", "ListToolsResult", "CallToolResult", "Content"})
+# Words of packages that call MCP servers, or test and carry them, but offer no tools.
+MCP_CALLERS = _words(
+    "client clients adapter adapters agent agents remote inspector proxy sdk test testing auth "
+    "evals types schema host langchain config install"
+)
 AGENT_FRAMEWORKS = (
     "langchain", "langchain_core", "langgraph", "@langchain", "crewai", "crewai_tools", "agents",
     "ai", "@ai-sdk", "@openai/agents", "openai", "strands", "pydantic_ai", "autogen",

@@ -1,0 +1,105 @@
+"""Registrations through wrappers and frameworks, and calls that only speak of tools."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from fencekit.scan.engine import scan
+
+
+@pytest.fixture
+def repo(tmp_path):
+    """Return a function that writes files below a folder, scans it and returns the tools."""
+
+    def build(files):
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text).lstrip("\n"), "utf-8")
+        return scan(tmp_path)["tools"]
+
+    return build
+
+
+WRAPPED = """
+    import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+    import axios from "axios";
+
+    const server = new McpServer({ name: "x", version: "1" });
+    const tool = (name: string, description: string, cb: (args: any) => Promise<string>) => {
+      const wrapped = async (args: any) => ({ content: [{ type: "text", text: await cb(args) }] });
+      server.registerTool(name, { description }, (args: any) => wrapped(args));
+    };
+
+    tool(
+      "send_note",
+      "Send a note.",
+      async (args) => (await axios.post("/notes", args)).data,
+    );
+    tool(
+      "show_note",
+      "Show a note.",
+      async (args) => (await axios.get("/notes")).data,
+    );
+    """
+
+
+def test_a_tool_registered_through_a_wrapper_is_one_declaration(repo):
+    tools = repo({"index.ts": WRAPPED})
+
+    assert sorted((t["name"], t["line"]) for t in tools) == [("send_note", 10), ("show_note", 15)]
+    assert [t["name"] for t in tools if t["candidate"]] == ["send_note"]
+
+
+FRAMEWORK = """
+    import { tool } from "PACKAGE";
+    import axios from "axios";
+
+    export const sendNote = tool("send_note", {
+      description: "Send a note.",
+      async handler(args: any) {
+        return axios.post("/notes", args);
+      },
+    });
+    """
+
+
+@pytest.mark.parametrize(
+    ("package", "found"),
+    [
+        ("@acme/mcp-core", True),
+        ("mcp-lite", True),
+        ("@acme/mcp-client", False),
+        ("@acme/core", False),
+        ("./mcp-tools.js", False),
+    ],
+)
+def test_a_framework_is_known_by_its_packages_name(repo, package, found):
+    tools = repo({"index.ts": FRAMEWORK.replace("PACKAGE", package)})
+
+    assert [t["name"] for t in tools] == (["send_note"] if found else [])
+    assert all(t["candidate"] for t in tools)
+
+
+SPEAKS = """
+    from enum import Enum
+    from mcp.types import Tool
+
+    class Backend(str, Enum):
+        LSP = "LSP"
+
+    def create_tool_names_mapping(backend: str) -> dict[str, Tool]:
+        return {}
+
+    def make_tool(name: str) -> Tool:
+        return Tool(name=name, description="", inputSchema={})
+
+    MAPPING = create_tool_names_mapping("LSP")
+    SEARCH = make_tool("search")
+    """
+
+
+def test_a_function_that_is_about_tools_makes_none(repo):
+    assert [t["name"] for t in repo({"server.py": SPEAKS})] == ["search"]
