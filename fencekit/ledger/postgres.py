@@ -12,6 +12,7 @@ between.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
@@ -39,7 +40,7 @@ MIGRATE_SECONDS = 30.0
 _READ = "SELECT key, version, value, ms FROM {}.read(%s)"
 _WRITE = (
     "SELECT failed, versions, ms FROM {}.compare_and_write("
-    "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
 
 
@@ -118,7 +119,9 @@ class PostgresStore:
 
     def compare_and_write(self, groups: Sequence[Group], now_ms: int = 0) -> Written:
         """Lock, compare, write; see `Store.compare_and_write`."""
-        ((failed, versions, ms),) = self._fetch(self._write, _parameters(groups, now_ms))
+        ((failed, versions, ms),) = self._fetch(
+            self._write, _parameters(self._schema, groups, now_ms)
+        )
         return written(groups, failed, versions, ms)
 
     def _fetch(self, query: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -211,12 +214,23 @@ class PostgresStore:
             raise _in_words(_place(self._conninfo), problem) from None
 
 
-def _parameters(groups: Sequence[Group], now_ms: int) -> list[Any]:
+def lock_of(schema: str, key: bytes) -> int:
+    """Return the number of the advisory lock of a key; keys that share one merely wait longer."""
+    digest = hashlib.blake2b(key, digest_size=8, key=schema.encode()).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def _parameters(schema: str, groups: Sequence[Group], now_ms: int) -> list[Any]:
     expected = [
-        (i, key, version, key in g.values)
-        for i, g in enumerate(groups)
-        for key, version in g.expected.items()
+        (i, key, version) for i, g in enumerate(groups) for key, version in g.expected.items()
     ]
+    alone = {key for g in groups for key in g.values}
+    keys = {key: key in alone for _, key, _ in expected} | dict.fromkeys(alone, True)
+    locks: dict[int, bool] = {}
+    for key, exclusive in keys.items():
+        lock = lock_of(schema, key)
+        locks[lock] = exclusive or locks.get(lock, False)
+    ordered = sorted(locks.items())
     put = [
         (i, key, g.due.get(key, 0), value)
         for i, g in enumerate(groups)
@@ -225,10 +239,11 @@ def _parameters(groups: Sequence[Group], now_ms: int) -> list[Any]:
     audit = [(i, line) for i, g in enumerate(groups) for line in g.audit]
     return [
         now_ms,
+        Int8s([lock for lock, _ in ordered]),
+        Booleans([exclusive for _, exclusive in ordered]),
         Int4s([e[0] for e in expected]),
         Byteas([e[1] for e in expected]),
         Int8s([e[2] for e in expected]),
-        Booleans([e[3] for e in expected]),
         Int4s([p[0] for p in put]),
         Byteas([p[1] for p in put]),
         Int8s([p[2] for p in put]),

@@ -12,7 +12,7 @@ from fencekit.ledger.server_url import joined, parameters
 if TYPE_CHECKING:
     import psycopg
 
-VERSION = 3
+VERSION = 4
 DEFAULT = "fencekit"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
@@ -35,6 +35,9 @@ DROP FUNCTION IF EXISTS {s}.compare_and_write(
 );
 DROP FUNCTION IF EXISTS {s}.compare_and_write(
   int[], bytea[], bigint[], boolean[], int[], bytea[], bigint[], bytea[], int[], text[]
+);
+DROP FUNCTION IF EXISTS {s}.compare_and_write(
+  bigint, int[], bytea[], bigint[], boolean[], int[], bytea[], bigint[], bytea[], int[], text[]
 );
 -- What stands under some keys, all of one moment (a stable function keeps the snapshot of its
 -- caller), after a row with the server's clock. Functions, because their plans are kept by the
@@ -60,31 +63,29 @@ $fn$;
 -- `versions` what was given to each written key (0 where nothing was written). No transaction waits
 -- for a client. A volatile function takes a new snapshot for each of its statements, so what it
 -- compares was read after the locks were granted. A key that is only compared is locked in shared
--- mode: its writers wait, its other readers do not. `e_now` is the clock by which the decisions
--- were made if that was not read here: all fail where it is more than half a second off.
+-- mode: its writers wait, its other readers do not. `l_key` are the locks, in ascending order for
+-- everybody, and `l_alone` whether each is for a key that is written. `e_now` is the clock by which
+-- the decisions were made if that was not read here: all fail where it is more than half a second
+-- off.
 CREATE OR REPLACE FUNCTION {s}.compare_and_write(
-  e_now bigint,
-  e_group int[], e_key bytea[], e_version bigint[], e_written boolean[],
+  e_now bigint, l_key bigint[], l_alone boolean[],
+  e_group int[], e_key bytea[], e_version bigint[],
   w_group int[], w_key bytea[], w_due bigint[], w_value bytea[],
   a_group int[], a_line text[],
   OUT failed int[], OUT versions bigint[], OUT ms bigint
-) LANGUAGE plpgsql AS $fn$
+) LANGUAGE plpgsql SET lock_timeout = '5s' SET enable_seqscan = off AS $fn$
 DECLARE
   have bigint;
-  lock bigint;
-  alone boolean;
+  done boolean;  -- takes what an expression returns: cheaper than a statement
 BEGIN
   failed := '{{}}';
   versions := '{{}}';
-  PERFORM set_config('lock_timeout', '5000', true), set_config('synchronous_commit', 'on', true),
-    set_config('enable_seqscan', 'off', true);
-  FOR lock, alone IN SELECT hashtextextended(encode(k, 'hex'), 0) AS l, bool_or(w)
-    FROM unnest(e_key, e_written) AS e (k, w) GROUP BY l ORDER BY l
-  LOOP
-    IF alone THEN
-      PERFORM pg_advisory_xact_lock(lock);
+  PERFORM set_config('synchronous_commit', 'on', true);  -- until the commit, not the function's end
+  FOR i IN 1 .. cardinality(l_key) LOOP
+    IF l_alone[i] THEN
+      done := pg_advisory_xact_lock(l_key[i]) IS NULL;
     ELSE
-      PERFORM pg_advisory_xact_lock_shared(lock);
+      done := pg_advisory_xact_lock_shared(l_key[i]) IS NULL;
     END IF;
   END LOOP;
   ms := extract(epoch FROM clock_timestamp()) * 1000;

@@ -18,7 +18,7 @@ from fencekit.fence import Calls
 from fencekit.ledger.conditional import ConditionalLedger
 from fencekit.ledger.groups import intent_key
 from fencekit.ledger.open import open_ledger
-from fencekit.ledger.postgres import CONNECT_SECONDS, PostgresStore
+from fencekit.ledger.postgres import CONNECT_SECONDS, PostgresStore, lock_of
 from fencekit.ledger.postgres_arrays import Booleans, Byteas, Int4s, Int8s, Texts, register
 from fencekit.ledger.postgres_schema import statements
 from tests.ledger import servers
@@ -117,8 +117,7 @@ def test_a_backend_stopped_in_the_middle_of_a_write_admits_once(impatient, schem
 
     with psycopg.connect(server) as other:
         other.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(encode(%s, 'hex'), 0))",
-            (intent_key(IntentKey("", "pay")),),
+            "SELECT pg_advisory_xact_lock(%s)", (lock_of(schema, intent_key(IntentKey("", "pay"))),)
         )
         impatient.ledger._store._db.limit = 2.0
         asking = threading.Thread(target=ask)
