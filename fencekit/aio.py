@@ -33,7 +33,7 @@ from fencekit.fence.draw import HolderKind
 from fencekit.fence.naming import Namer, Naming, function_name, run_args
 from fencekit.fence.steps import Ask, AwaitTwin, Ran, Run, Step, run_steps
 from fencekit.fence.sync import DEFAULT_WAIT
-from fencekit.ledger.base import Ledger, Outcome, Shown, is_answer
+from fencekit.ledger.base import After, Ledger, Outcome, Shown, is_answer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,8 +47,12 @@ class _Mailbox:
         self._arrived: deque[tuple[asyncio.Future[Answer], Outcome]] = deque()
         self._scheduled = False
 
-    def put(self, future: asyncio.Future[Answer], outcome: Outcome) -> None:
+    def put(self, future: asyncio.Future[Answer], outcome: Outcome) -> After:
         self._arrived.append((future, outcome))
+        return self._wake
+
+    def _wake(self) -> None:
+        # Each waking is a system call at which the loop's thread would start to run.
         if not self._scheduled:
             self._scheduled = True
             try:

@@ -25,7 +25,7 @@ from fencekit.core.stats import FenceStats, counter_of
 from fencekit.fence.beats import Beats
 from fencekit.fence.draw import Draw
 from fencekit.fence.twins import Twins
-from fencekit.ledger.base import Callback, Ledger, Outcome, is_answer
+from fencekit.ledger.base import After, Callback, Ledger, Outcome, is_answer
 from fencekit.ledger.open import open_ledger
 
 A = TypeVar("A")
@@ -68,10 +68,10 @@ class Calls:
     def enqueue(self, command: Command, done: Callback) -> None:
         """Ask; `done` gets the answer, or the error of the ledger, in the writer's thread."""
 
-        def heard(outcome: Outcome) -> None:
+        def heard(outcome: Outcome) -> After | None:
             if is_answer(outcome):
                 self.heard(command, outcome)
-            done(outcome)
+            return done(outcome)
 
         self.ledger.enqueue(command, heard)
 

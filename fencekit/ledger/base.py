@@ -30,7 +30,9 @@ from fencekit.core.state import (
 Outcome = Answer | BaseException
 """What a callback gets: an answer, or the `LedgerError` that kept it from being given."""
 
-Callback = Callable[[Outcome], None]
+After = Callable[[], object]
+Callback = Callable[[Outcome], After | None]
+"""Hears one outcome. What it returns is called once, when the whole batch has been heard."""
 
 
 def is_answer(outcome: Outcome) -> TypeGuard[Answer]:

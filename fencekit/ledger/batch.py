@@ -7,6 +7,7 @@ thread that starts with the first of them.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,12 +15,14 @@ from concurrent.futures import Future
 
 from fencekit.core.errors import LedgerUnavailable
 from fencekit.core.messages import Answer, Command
-from fencekit.ledger.base import Callback, Outcome, is_answer
+from fencekit.ledger.base import After, Callback, Outcome, is_answer
 
 MAX_BATCH = 512
 """How many commands one durable write carries at the most; bounds the wait of the first."""
 
 Waiting = tuple[Command, Callback]
+
+_NOBODY_ELSES_PROBLEM = contextlib.suppress(Exception)
 
 
 class GroupCommit:
@@ -124,12 +127,16 @@ class GroupCommit:
             outcomes = self._run([command for command, _ in batch])
         except BaseException as problem:
             outcomes = [problem] * len(batch)
+        after: dict[After, None] = {}
         for (_, done), outcome in zip(batch, outcomes, strict=True):
-            try:
-                done(outcome)
-            except Exception:
-                # A caller's callback must never keep the others from their answers.
-                continue
+            # A caller's callback must never keep the others from their answers.
+            with _NOBODY_ELSES_PROBLEM:
+                flush = done(outcome)
+                if flush is not None:
+                    after[flush] = None
+        for flush in after:
+            with _NOBODY_ELSES_PROBLEM:
+                flush()
 
     def _hand_over(self) -> None:
         """Give the writer's role to the thread if anybody waits, else let it go."""

@@ -81,7 +81,9 @@ class MemoryLedger:
 
     def enqueue(self, command: Command, done: Callback) -> None:
         """Decide one command and call back at once: there is nothing to wait for."""
-        done(self._group.call(command))
+        flush = done(self._group.call(command))
+        if flush is not None:
+            flush()
 
     def _run(self, commands: Sequence[Command]) -> list[Outcome]:
         now = self.now()
