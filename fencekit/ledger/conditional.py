@@ -47,7 +47,6 @@ from fencekit.ledger.groups import (
     Group,
     Groups,
     Stored,
-    Watched,
     Written,
     intent_key,
     key_of,
@@ -238,7 +237,7 @@ class ConditionalLedger:
     ) -> tuple[Decision, set[bytes]]:
         """Decide, and say which keys the decision read; a missing key is read, unless guessing."""
         while True:
-            watched = Watched(reading.view)
+            watched = reading.watched.begin()
             try:
                 return decide(watched, command, reading.now), watched.keys
             except NotLoaded as missing:

@@ -66,32 +66,35 @@ def written(
 
 
 class Watched(View):
-    """A view that notes which keys a decision looked at."""
+    """A view that notes which keys a decision looked at; made once for a whole batch."""
 
     def __init__(self, view: View) -> None:
         self.keys: set[bytes] = set()
+        self._whole = view
         super().__init__(
-            _Noted(view.intents, self.keys, intent_key),
-            _Noted(view.domains, self.keys, domain_key),
-            view.floor,
+            _Noted(view.intents, self, intent_key),
+            _Noted(view.domains, self, domain_key),
+            None,
             view.liveness,
-            view.marker,
         )
-        self.keys.add(MARKER_KEY)
-        if view.floor is not None:
-            self.keys.add(FLOOR_KEY)
+
+    def begin(self) -> Watched:
+        """Forget what the last decision looked at, and take over what it wrote."""
+        self.floor, self.marker = self._whole.floor, self._whole.marker
+        self.keys = {MARKER_KEY} if self.floor is None else {MARKER_KEY, FLOOR_KEY}
+        return self
 
 
 class _Noted(dict[Any, Any]):
     """A dictionary that notes what is asked of the one below."""
 
     def __init__(
-        self, below: dict[Any, Any], noted: set[bytes], key: Callable[[Any], bytes]
+        self, below: dict[Any, Any], watched: Watched, key: Callable[[Any], bytes]
     ) -> None:
-        self._below, self._noted, self._key = below, noted, key
+        self._below, self._watched, self._key = below, watched, key
 
     def __missing__(self, name: Any) -> Any:
-        self._noted.add(self._key(name))
+        self._watched.keys.add(self._key(name))
         return self._below[name]
 
 
@@ -99,48 +102,73 @@ class Groups:
     """Decisions that share a key belong together: what one wrote the next one read."""
 
     def __init__(self) -> None:
-        self._groups: list[Group] = []
+        self._groups: dict[int, Group] = {}
         self._of: dict[bytes, Group] = {}
 
     def add(
         self, index: int, keys: set[bytes], decision: Decision, versions: dict[bytes, int]
     ) -> None:
         """Add one decision, joining the groups that it ties together."""
-        writes = {FLOOR_KEY} if decision.writes.floor is not None else set()
-        if decision.writes.marker is not None:
-            writes.add(MARKER_KEY)
+        writes = decision.writes
         # What this batch has written, the decisions after it have read: they stand or fall with it.
-        shared = {k for k in keys if k not in _COMPARED or k in writes or k in self._of}
+        shared = keys - _COMPARED | {k for k in _COMPARED & keys if k in self._of}
+        if writes.floor is not None:
+            shared.add(FLOOR_KEY)
+        if writes.marker is not None:
+            shared.add(MARKER_KEY)
+        group = self._joined(shared)
+        group.members.append(index)
+        if writes or group.values:
+            for key in keys:
+                group.expected[key] = versions[key]
+        for intent, record in writes.intents.items():
+            key = intent_key(intent)
+            group.values[key] = None if record is None else codec.encode_intent(record)
+            group.due[key] = 0 if record is None else due_of(record)
+        for domain, head in writes.domains.items():
+            group.values[domain_key(domain)] = None if head is None else codec.encode_domain(head)
+        if writes.floor is not None:
+            group.values[FLOOR_KEY] = codec.encode_floor(writes.floor)
+        if writes.marker is not None:
+            group.values[MARKER_KEY] = codec.encode_marker(writes.marker)
+        group.audit += map(orjson.dumps, decision.audit)
+        for key in shared:
+            self._of[key] = group
+
+    def _joined(self, shared: set[bytes]) -> Group:
+        """Return the group of these keys: a new one, the only one, or several made into one."""
+        found = {id(g): g for k in shared if (g := self._of.get(k)) is not None}
+        if len(found) == 1:
+            return next(iter(found.values()))
         group = Group()
-        for joined in {id(g): g for k in shared if (g := self._of.get(k)) is not None}.values():
+        for joined in found.values():
             group.expected |= joined.expected
             group.values |= joined.values
             group.due |= joined.due
             group.audit += joined.audit
             group.members += joined.members
-            self._groups.remove(joined)
-        group.members.append(index)
-        if decision.writes or group.values:
-            group.expected |= {key: versions[key] for key in keys}
-        for intent, record in decision.writes.intents.items():
-            key = intent_key(intent)
-            group.values[key] = None if record is None else codec.encode_intent(record)
-            group.due[key] = 0 if record is None else due_of(record)
-        for domain, head in decision.writes.domains.items():
-            group.values[domain_key(domain)] = None if head is None else codec.encode_domain(head)
-        if decision.writes.floor is not None:
-            group.values[FLOOR_KEY] = codec.encode_floor(decision.writes.floor)
-        if decision.writes.marker is not None:
-            group.values[MARKER_KEY] = codec.encode_marker(decision.writes.marker)
-        group.audit += [orjson.dumps(line) for line in decision.audit]
-        for key in group.expected.keys() | shared:
-            if key not in _COMPARED or key in group.values:
+            del self._groups[id(joined)]
+        for key, of in self._of.items() if found else ():
+            if id(of) in found:
                 self._of[key] = group
-        self._groups.append(group)
+        self._groups[id(group)] = group
+        return group
 
     def all(self) -> list[Group]:
         """Return the groups."""
-        return self._groups
+        return list(self._groups.values())
+
+
+def common_to(groups: Sequence[Group]) -> dict[bytes, int]:
+    """Return what everybody compares and nobody in this batch writes, to be compared once."""
+    common: dict[bytes, int] = {}
+    for key in _COMPARED:
+        if any(key in group.values for group in groups):
+            continue
+        for group in groups:
+            if key in group.expected:
+                common[key] = group.expected[key]
+    return common
 
 
 def intent_key(key: IntentKey) -> bytes:

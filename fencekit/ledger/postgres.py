@@ -25,7 +25,7 @@ from psycopg import errors as pg_errors
 from fencekit.core.errors import LedgerError, LedgerFull, LedgerUnavailable
 from fencekit.ledger.base import Description
 from fencekit.ledger.conditional import ConditionalLedger
-from fencekit.ledger.groups import Group, Stored, Written, written
+from fencekit.ledger.groups import Group, Stored, Written, common_to, written
 from fencekit.ledger.password import read_password
 from fencekit.ledger.postgres_arrays import Booleans, Byteas, Int4s, Int8s, Texts, register
 from fencekit.ledger.postgres_schema import DEFAULT, check_name, migrate
@@ -36,6 +36,9 @@ STATEMENT_SECONDS = 5.0
 """For how long a statement is waited for; a server that is stopped never says that it is."""
 MIGRATE_SECONDS = 30.0
 """The same while the schema is made: other processes may be making it first."""
+
+_ALL = -1
+"""Stands for all groups, where something is compared once for all of them."""
 
 _READ = "SELECT key, version, value, ms FROM {}.read(%s)"
 _WRITE = (
@@ -221,8 +224,13 @@ def lock_of(schema: str, key: bytes) -> int:
 
 
 def _parameters(schema: str, groups: Sequence[Group], now_ms: int) -> list[Any]:
-    expected = [
-        (i, key, version) for i, g in enumerate(groups) for key, version in g.expected.items()
+    common = common_to(groups)
+    expected = [(_ALL, key, version) for key, version in common.items()]
+    expected += [
+        (i, key, version)
+        for i, g in enumerate(groups)
+        for key, version in g.expected.items()
+        if key not in common
     ]
     alone = {key for g in groups for key in g.values}
     keys = {key: key in alone for _, key, _ in expected} | dict.fromkeys(alone, True)

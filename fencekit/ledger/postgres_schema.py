@@ -12,7 +12,7 @@ from fencekit.ledger.server_url import joined, parameters
 if TYPE_CHECKING:
     import psycopg
 
-VERSION = 4
+VERSION = 5
 DEFAULT = "fencekit"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
@@ -93,12 +93,16 @@ BEGIN
     RAISE lock_not_available USING MESSAGE = 'other writers held these keys for five seconds';
   END IF;
   IF e_now > 0 AND abs(ms - e_now) > 500 THEN
-    failed := e_group;
+    failed := w_group;
     RETURN;
   END IF;
   FOR i IN 1 .. cardinality(e_key) LOOP
     SELECT version INTO have FROM {s}.records WHERE key = e_key[i];
     IF coalesce(have, 0) <> e_version[i] THEN
+      IF e_group[i] < 0 THEN  -- compared once for all
+        failed := w_group;
+        RETURN;
+      END IF;
       failed := failed || e_group[i];
     END IF;
   END LOOP;

@@ -22,6 +22,7 @@ from fencekit.ledger.groups import (
     MARKER_KEY,
     Group,
     Stored,
+    Watched,
     Written,
     decoded,
     domain_key,
@@ -50,6 +51,10 @@ class Reading:
     # Keys whose value cannot be read: they stop the decisions that need them, and no others.
     damaged: dict[bytes, LedgerDamaged] = field(default_factory=dict)
     large: set[bytes] = field(default_factory=set)
+    watched: Watched = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.watched = Watched(self.view)
 
     def add(self, key: bytes, found: Stored) -> None:
         """Take over what the store holds under a key."""

@@ -23,7 +23,7 @@ from redis.retry import Retry
 from fencekit.core.errors import InvalidRequest, LedgerError, LedgerFull, LedgerUnavailable
 from fencekit.ledger.base import Description
 from fencekit.ledger.conditional import ConditionalLedger
-from fencekit.ledger.groups import Group, Stored, Written, written
+from fencekit.ledger.groups import Group, Stored, Written, common_to, written
 from fencekit.ledger.password import read_password
 from fencekit.ledger.server_url import joined, parameters, without_secrets
 
@@ -35,17 +35,22 @@ TIMEOUT = 5.0
 WAIT_MS = 1_000
 
 # KEYS: records, versions, index, due, audit, last version. ARGV: the clock by which the decisions
-# were made (0: read here), then the groups, counted. Returns the clock, which groups failed, and
-# after -1 the versions given, one for each value, 0 where nothing was written.
+# were made (0: read here), what is compared once for all groups, then the groups, each counted.
+# Returns the clock, which groups failed, and after -1 the versions given, one for each value, 0
+# where nothing was written.
 _SCRIPT = """
 local at = 1
 local function nextarg() at = at + 1; return ARGV[at] end
 local time = redis.call('TIME')
 local ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local late = ARGV[1] ~= '0' and math.abs(ms - ARGV[1]) > 500
+local stale = ARGV[1] ~= '0' and math.abs(ms - ARGV[1]) > 500
+for _ = 1, tonumber(nextarg()) do
+  local key, version = nextarg(), nextarg()
+  if (redis.call('HGET', KEYS[2], key) or '0') ~= version then stale = true end
+end
 local failed, given = {ms}, {}
 for group = 0, tonumber(nextarg()) - 1 do
-  local ok = not late
+  local ok = not stale
   for _ = 1, tonumber(nextarg()) do
     local key, version = nextarg(), nextarg()
     if (redis.call('HGET', KEYS[2], key) or '0') ~= version then ok = false end
@@ -281,10 +286,15 @@ def _weaknesses(db: redis.Redis) -> list[str]:
 
 
 def _arguments(groups: Sequence[Group], now_ms: int) -> list[bytes | str | int]:
-    args: list[bytes | str | int] = [now_ms, len(groups)]
+    common = common_to(groups)
+    args: list[bytes | str | int] = [now_ms, len(common)]
+    for key, version in common.items():
+        args += (key, version)
+    args.append(len(groups))
     for group in groups:
-        args.append(len(group.expected))
-        for key, version in group.expected.items():
+        own = {key: version for key, version in group.expected.items() if key not in common}
+        args.append(len(own))
+        for key, version in own.items():
             args += (key, version)
         args.append(len(group.values))
         for key, value in group.values.items():
