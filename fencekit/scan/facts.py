@@ -308,9 +308,12 @@ class Function:
 
     @property
     def body(self) -> list[Stmt]:
-        """The statements, lowered at the first use."""
+        """The statements, lowered at the first use; none where they are nested too deep."""
         if self._body is None:
-            self._body = self.lower(self)
+            try:
+                self._body = self.lower(self)
+            except RecursionError:
+                self._body = []
         return self._body
 
 

@@ -6,6 +6,7 @@ their own; their closures look outwards.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from fencekit.scan.facts import (
@@ -106,7 +107,8 @@ def scope_of(function: Function) -> Scope:
             else:
                 binding = Binding("param", param.line, item=param, type_text=param.type_text)
                 scope.names.setdefault(param.name, []).append(binding)
-        _statements(function, scope, function.body)
+        with contextlib.suppress(RecursionError):  # nested too deep: what was met so far counts
+            _statements(function, scope, function.body)
     return function.scope
 
 

@@ -63,7 +63,7 @@ SKIP_DIRS: dict[str, str] = {
 }
 PACKAGE_ROOTS = ("src/main/java", "src/main/kotlin", "src/main/scala")  # below: packages only
 TEST_FILES = ("test_", "conftest.")
-TEST_ENDINGS = ("_test", ".test", ".spec", "_spec", ".stories", ".bench")
+TEST_ENDINGS = ("_test", "_tests", ".test", ".spec", "_spec", ".stories", ".bench")
 
 
 @dataclass(slots=True)
@@ -232,7 +232,8 @@ def _file_reason(entry: os.DirEntry[str], path: str, ignore: Ignore, root: Path)
         return "minified"
     if entry.name.endswith(".d.ts"):
         return "declarations only"
-    if stem.startswith(TEST_FILES) or stem.endswith(TEST_ENDINGS):
+    rust = entry.name.endswith(".rs") and stem == "tests"
+    if rust or stem.startswith(TEST_FILES) or stem.endswith(TEST_ENDINGS):
         return "test"
     return "ignored by .gitignore" if _ignored(path, ignore) else ""
 

@@ -84,6 +84,7 @@ class Lowering:
     imports: dict[str, Import] = field(default_factory=dict)
     package: str = ""
     line_shift: int = 0
+    again: list[int] = field(default_factory=lambda: [0])  # bytes parsed a second time, of the file
 
     def text(self, node: Node | None) -> str:
         """Return the source text of a node, or an empty string for none."""
@@ -151,6 +152,7 @@ class Lowering:
             self.imports,
             self.package,
             self.line_shift,
+            self.again,
         )
 
     def make_function(

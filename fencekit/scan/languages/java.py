@@ -22,6 +22,7 @@ from fencekit.scan.facts import (
     Choice,
     Class,
     Compare,
+    Define,
     Dict,
     Do,
     Entry,
@@ -260,7 +261,9 @@ def method(low: Lowering, node: Node, owner: Class) -> Function:
 def type_(low: Lowering, node: Node) -> list[Stmt]:
     """Lower a class, interface, record or enum with its members."""
     told = low.text(node.child_by_field_name("name"))
-    made = low.classes.setdefault(told, Class(told, low.line(node)))
+    inside = low.function is not None  # a method's own type is not the file's of that name
+    made = Class(told, low.line(node))
+    made = made if inside else low.classes.setdefault(told, made)
     made.abstract = node.type == "interface_declaration"
     made.marks = marks_of(low, node)
     for child in node.named_children:
@@ -278,7 +281,7 @@ def type_(low: Lowering, node: Node) -> list[Stmt]:
     outer, low.owner = low.owner, made
     members(low, node.child_by_field_name("body"), made)
     low.owner = outer
-    return []
+    return [Define(made.line, made)] if inside else []
 
 
 def members(low: Lowering, body: Node | None, made: Class) -> None:

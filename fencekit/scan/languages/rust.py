@@ -140,6 +140,8 @@ def function_item(low: Lowering, node: Node) -> Function | None:
 
 def class_named(low: Lowering, told: str, line: int) -> Class:
     """Return the class of a name in this file; one that only an `impl` names is partial."""
+    if low.function is not None:  # a function's own type is not the file's of that name
+        return Class(told, line)
     made = low.classes.get(told)
     if made is None:
         made = low.classes[told] = Class(told, line, partial=True)
@@ -148,7 +150,7 @@ def class_named(low: Lowering, told: str, line: int) -> Class:
 
 def implementation(low: Lowering, node: Node) -> list[Stmt]:
     """Lower `impl X` and `impl Trait for X` into the class X."""
-    if is_test(attributes(low, node)):
+    if low.function is not None or is_test(attributes(low, node)):
         return []
     made = class_named(low, tail_name(low, node.child_by_field_name("type")), low.line(node))
     trait = node.child_by_field_name("trait")
@@ -205,7 +207,7 @@ def type_(low: Lowering, node: Node) -> list[Stmt]:
     if body is not None and body.type == "ordered_field_declaration_list":
         for at, one in enumerate(body.children_by_field_name("type")):
             made.types[str(at)] = type_text(low, one, bounds)
-    return []
+    return [Define(made.line, made)] if low.function is not None else []
 
 
 def field_note(low: Lowering, node: Node) -> str:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 TEXTS = frozenset({"format", "formatdoc", "indoc", "format_args", "format_compact"})
 LISTS = frozenset({"vec", "smallvec", "join", "try_join", "array", "hashset"})
+MAX_AGAIN = 60  # how often, on average, a byte of a file is parsed again
 LEAVING = frozenset({"bail", "panic", "unreachable", "todo", "unimplemented"})
 _HOLE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 
@@ -103,6 +104,9 @@ def again(low: Lowering, first: Node, last: Node) -> list[Node]:
 
     if first == last and first.type != "token_tree":
         return [first]
+    low.again[0] += last.end_byte - first.start_byte
+    if low.again[0] > MAX_AGAIN * len(low.source):  # macros in macros in macros
+        return []
     root = parse_part(low.source, low.language, first, last, b";").root_node
     out: list[Node] = []
     for child in low.named(root):
