@@ -30,6 +30,7 @@ from fencekit.scan.walk import Skipped, Tree, read_source, walk
 from fencekit.scan.walked import Walked
 
 MAX_UNKNOWNS = 200
+TOO_DEEP = "nested too deeply to be read"
 STEPS_PER_WALK = 80_000  # evaluations for one tool
 
 
@@ -145,6 +146,10 @@ def scan(path: Path, options: Options | None = None) -> dict[str, Any]:
         }
         for row in rows
         for name, file, line in row.walked.unknowns
+    ]
+    unknowns += [
+        {"name": name or "(top level)", "file": file, "line": line, "reason": TOO_DEEP}
+        for name, file, line in [*project.cut(), *(("", f, 1) for f in finder.cut)]
     ]
     unknowns = [dict(t) for t in {tuple(sorted(u.items())): u for u in unknowns}]
     partial = [

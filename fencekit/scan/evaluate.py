@@ -37,6 +37,7 @@ from fencekit.scan.reach import reach
 from fencekit.scan.scopes import scope_of
 from fencekit.scan.truths import Truths
 from fencekit.scan.values import (
+    MAX_ITEMS,
     ClassRef,
     Const,
     Env,
@@ -278,8 +279,8 @@ class Evaluator(Names, Instances, Members, Activations, Truths):
 
     def _list(self, expr: ListOf, env: Env) -> Seq:
         items: list[Value] = []
-        unsure = False
-        for item in expr.items:
+        unsure = len(expr.items) > MAX_ITEMS
+        for item in expr.items[:MAX_ITEMS]:
             found = self.eval(item.value, env)
             if item.spread:
                 items.extend(natives.elements(self, found))

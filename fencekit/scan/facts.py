@@ -345,6 +345,7 @@ class Module:
     top: Function
     exports: dict[str, str] = field(default_factory=dict)  # exported name -> local name
     package: str = ""
+    cut: list[tuple[str, int]] = field(default_factory=list)  # names and lines nested too deeply
 
 
 @dataclass(slots=True, eq=False)

@@ -127,8 +127,13 @@ def lower_module(path: str, source: bytes, language: Language, tree: Tree) -> Mo
 
     top = Function("", 1, [], body, start=0, end=root.end_byte)
     low.function = None
-    top._body = low.statements(root)
-    module = Module(path, language.name, top, low.exports, low.package)
+    top._body, cut = [], []
+    for child in low.named(root):
+        try:
+            top._body.extend(low.stmt(child))
+        except RecursionError:
+            cut.append(("", low.line(child)))
+    module = Module(path, language.name, top, low.exports, low.package, cut)
     top.module = module
     if language.finish is not None:
         top._body.extend(language.finish(low) or ())

@@ -72,6 +72,11 @@ class Project:
             self._modules[path] = self._load(path) if path in self.facts else None
         return self._modules[path]
 
+    def cut(self) -> list[tuple[str, str, int]]:
+        """Return name, path and line of what is nested too deeply to be read."""
+        lowered = [m for m in self._modules.values() if m is not None]
+        return sorted({(name, m.path, line) for m in lowered for name, line in m.cut})
+
     def modules(self, paths: list[str]) -> Iterator[Module]:
         """Yield the lowered modules of several paths."""
         for path in paths:

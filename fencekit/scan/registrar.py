@@ -73,6 +73,7 @@ class Registrar:
         self.ev = ev
         self.project = ev.project
         self.tools: list[Tool] = []
+        self.cut: list[str] = []  # files whose reading was given up half way
         self.unshown: list[tuple[str, int]] = []  # registrations that show no tool
         self.sdk_present = uses_sdk(ev.project)
 

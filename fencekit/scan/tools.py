@@ -11,7 +11,7 @@ from fencekit.scan.classed import Classed
 from fencekit.scan.constructed import CONSTRUCT, Constructed
 from fencekit.scan.decorated import Decorated, is_tool_mark
 from fencekit.scan.described import Described
-from fencekit.scan.facts import Call
+from fencekit.scan.facts import Call, Module
 from fencekit.scan.generated import CONVERTERS, Generated
 from fencekit.scan.listed import LISTERS
 from fencekit.scan.registered import REGISTER, Registered
@@ -56,22 +56,35 @@ class Finder(Decorated, Registered, Described, Classed, Constructed, Generated, 
             if module is None:
                 continue
             self.ev.fresh(600_000)
-            if marked:
-                for function in functions_of(module.top):
-                    self._marked(function, module)
-                for cls in classes_of(module.top):
-                    self._marked_class(cls, module)
-            if registers:
-                self._calls(module, registers)
-            if lists:
-                self._lists(module)
-            if converts:
-                self._converted(module, converts)
-        self._described()
-        self._classed()
-        self._constructed()
-        self._built()
-        self._mount()
+            try:
+                self._declared_in(module, marked, lists, registers, converts)
+            except RecursionError:  # the rest of the repository is read all the same
+                self.cut.append(path)
+        for step in (self._described, self._classed, self._constructed, self._built, self._mount):
+            try:
+                step()
+            except RecursionError:
+                self.cut.append(".")
+
+    def _declared_in(
+        self,
+        module: Module,
+        marked: bool,
+        lists: bool,
+        registers: frozenset[str],
+        converts: frozenset[str],
+    ) -> None:
+        if marked:
+            for function in functions_of(module.top):
+                self._marked(function, module)
+            for cls in classes_of(module.top):
+                self._marked_class(cls, module)
+        if registers:
+            self._calls(module, registers)
+        if lists:
+            self._lists(module)
+        if converts:
+            self._converted(module, converts)
 
     # Names as advertised.
 

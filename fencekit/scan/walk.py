@@ -223,7 +223,7 @@ def _file_reason(entry: os.DirEntry[str], path: str, ignore: Ignore, root: Path)
         if not entry.is_file():
             return "not a regular file"
         size = entry.stat().st_size
-    except OSError:
+    except (OSError, RuntimeError):  # the latter for a link to itself
         return "unreadable"
     if size > MAX_BYTES:
         return "larger than 5 MB"

@@ -161,7 +161,14 @@ class Lowering:
         """Return a function whose body is lowered when it is first asked for."""
 
         def lower(function: Function) -> list[Stmt]:
-            inner = self.within(function)
+            try:
+                return statements(self.within(function))
+            except RecursionError:
+                if function.module is not None:
+                    function.module.cut.append((function.name, function.line))
+                return []
+
+        def statements(inner: Lowering) -> list[Stmt]:
             if body is None:
                 return []
             made = inner.block(body)
