@@ -24,7 +24,7 @@ from fencekit.scan.packages import packages_of
 from fencekit.scan.parse import ParseTimeoutError, index_file, lower_module, parse
 from fencekit.scan.project import Project
 from fencekit.scan.tools import Finder
-from fencekit.scan.toolspec import Tool, is_model
+from fencekit.scan.toolspec import Tool, holds_services, is_model
 from fencekit.scan.values import Const, Func, Input, Value
 from fencekit.scan.walk import Skipped, Tree, read_source, walk
 from fencekit.scan.walked import Walked
@@ -219,7 +219,7 @@ def entry_env(ev: Evaluator, tool: Tool) -> Any:
         if tool.dispatch and i == 0 and param.name in ("name", "tool_name", "toolName", "tool"):
             given = Const(tool.name, file=file, line=param.line)
         typed = ev.from_type(param.type_text, ev.open_env(function)) if param.type_text else []
-        useful = [v for v in typed if not is_model(v)]
+        useful = [v for v in typed if not is_model(v) or holds_services(ev, v)]
         positional.append(useful if useful and not tool.dispatch else [given])
     return ev.enter(func, positional, {}, None)
 

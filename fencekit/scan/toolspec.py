@@ -394,6 +394,15 @@ def function_parameters(ev: Evaluator, function: Function, env: Env) -> list[Par
     return out
 
 
+def holds_services(ev: Evaluator, value: Value) -> bool:
+    """Tell whether a data class carries what handlers work with: `context.client`."""
+    if not isinstance(value, Inst) or value.cls.module is None:
+        return False
+    env = ev.top_env(value.cls.module)
+    held = [v for text in value.cls.types.values() for v in ev.from_type(text, env)]
+    return any(isinstance(v, Inst) and bool(v.cls.methods) and not is_model(v) for v in held)
+
+
 def is_model(value: Value) -> bool:
     """Tell whether a type is a model of the input, or from outside, rather than a service."""
     if isinstance(value, Inst):

@@ -280,7 +280,7 @@ AUTHENTICATES = _words(
     "auth authenticate authenticated authentication authorize oauth token tokens login credential "
     "credentials jwt refreshtoken accesstoken relogin reauthenticate reauth"
 )
-REPORTS = _words("telemetry analytics metrics logging logger log tracker tracing sentry debug")
+REPORTS = _words("telemetry analytics metrics logging logger log tracker tracing debug")
 TEMPORARY = _words("tmp temp temporary cache caches log logs debug")
 
 

@@ -103,3 +103,41 @@ SPEAKS = """
 
 def test_a_function_that_is_about_tools_makes_none(repo):
     assert [t["name"] for t in repo({"server.py": SPEAKS})] == ["search"]
+
+
+CONTEXT = """
+    from dataclasses import dataclass
+    import httpx
+    from mcp.server.fastmcp import FastMCP
+    from pydantic import BaseModel
+
+    mcp = FastMCP("jobs")
+
+    class JobsClient:
+        def run(self, job: int):
+            return httpx.post(f"https://api.example.com/jobs/{job}/run")
+
+    @dataclass
+    class Context:
+        client: JobsClient
+        account: int
+
+    class Job(BaseModel):
+        id: int
+        cause: str
+
+    @mcp.tool()
+    def run_job(context: Context, job: int):
+        return context.client.run(job)
+
+    @mcp.tool()
+    def plan_job(job: Job):
+        return {"id": job.id, "cause": job.cause}
+    """
+
+
+def test_a_data_class_of_services_leads_to_their_writes(repo):
+    tools = {t["name"]: t for t in repo({"server.py": CONTEXT})}
+
+    assert tools["run_job"]["candidate"]
+    assert not tools["plan_job"]["candidate"]
