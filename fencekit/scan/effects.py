@@ -583,6 +583,9 @@ def _rpc(ev: Evaluator, value: Value, name: str, call: Call, env: Env) -> Effect
         elif isinstance(given, Record):
             texts = [v for v in ev.entry(given, "method") if isinstance(v, Const)]
             told += [t for t in (str(v.value) for v in texts) if t.upper() not in HTTP_NAMES]
+            named = given.expr.type_name if given.expr is not None else None
+            if not told and isinstance(named, Member) and words.verb_of(named.name):
+                told.append(named.name)  # `functions::messages::SendMessage { … }`
     if len(told) != 1:
         return None
     said = rpc_says(told[0])
@@ -617,6 +620,8 @@ def _by_verb(
     """Judge a call by its verb where its receiver is a client of something outside."""
     if not isinstance(call.callee, Member):
         return _chosen_by_name(value, name, target=name)
+    if name in RUST_OWN:
+        return None
     kind = words.verb_of(name)
     parts = words.split(name)
     near = receiver_words(call.callee.obj)
@@ -683,6 +688,12 @@ def _sent_builder(value: Ext, name: str, call: Call) -> bool:
     return asked and name in ("execute", "run", "exec", "send", "executeUpdate", "executeBatch")
 
 
+# Methods of Rust's own texts and lists.
+RUST_OWN = frozenset({
+    "push_str", "insert_str", "copy_from_slice", "clone_from_slice", "extend_from_slice",
+    "write_str", "write_fmt", "get_or_insert_with", "or_insert_with", "push_back", "push_front",
+    "add_assign",
+})  # fmt: skip
 VALUES = frozenset({"builder", "options", "config", "settings", "filter", "metadata", "headers"})
 MAKERS = frozenset({"new", "try", "from", "builder", "default", "with", "of", "open", "init"})
 

@@ -13,6 +13,7 @@ from fencekit.scan.decorated import Decorated, is_tool_mark
 from fencekit.scan.described import Described
 from fencekit.scan.facts import Call, Module
 from fencekit.scan.generated import CONVERTERS, Generated
+from fencekit.scan.implemented import Implemented
 from fencekit.scan.listed import LISTERS
 from fencekit.scan.registered import REGISTER, Registered
 from fencekit.scan.registrar import classes_of, functions_of
@@ -24,7 +25,9 @@ from fencekit.scan.values import Env, Ext, Inst
 SAME_CALL = 3  # lines within which two finds of one name are one declaration
 
 
-class Finder(Decorated, Registered, Described, Classed, Constructed, Generated, Answered, Typed):
+class Finder(
+    Decorated, Registered, Described, Classed, Constructed, Generated, Answered, Typed, Implemented
+):
     """Collects the tools of one project."""
 
     def find(self) -> list[Tool]:
@@ -33,6 +36,8 @@ class Finder(Decorated, Registered, Described, Classed, Constructed, Generated, 
             self._declared()
         self._answered()
         self._typed()
+        if self.sdk_present or any(f.protocol for f in self.project.facts.values()):
+            self._implemented()
         self._look_up()
         return self._unique()
 

@@ -186,6 +186,10 @@ def trait(low: Lowering, node: Node) -> list[Stmt]:
     """Lower a trait: its provided methods, and those its implementations give."""
     made = class_named(low, low.text(node.child_by_field_name("name")), low.line(node))
     made.partial, made.abstract, made.line = False, True, low.line(node)
+    above = node.child_by_field_name("bounds")
+    for bound in low.named(above) if above is not None else ():
+        if bound.type != "lifetime" and tail_name(low, bound) not in PLAIN_TRAITS:
+            made.bases.append(low.expr(bound))
     members(low, node.child_by_field_name("body"), made)
     return []
 
