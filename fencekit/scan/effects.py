@@ -151,6 +151,8 @@ def _known(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effe
     if (root in FILE_ROOTS or path.split(".")[0] in ("Bun", "Deno")) and steps and not text_of_os:
         if words.split(last)[-2:] in (("read", "stream"), ("read", "file")):
             return NOTHING
+        if last == "replace" and value.steps.count("()") > (root == "pathlib"):
+            return NOTHING  # of the text that was read: `readFileSync(p).replace(…)`
         found = _file(ev, last, call, env)
         if found is not None:
             return found

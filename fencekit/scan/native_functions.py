@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fencekit.scan import loading, texts
-from fencekit.scan.facts import Call, Dict
+from fencekit.scan.facts import Call, Dict, Import
 from fencekit.scan.natives import call_function, elements, record_method
 from fencekit.scan.parts import Parts
 from fencekit.scan.scopes import scope_of
@@ -40,6 +40,8 @@ def function(ev: Parts, value: Ext, call: Call, env: Env) -> list[Value] | None:
     read = loading.of_call(ev, value, call, env)
     if read is not None:
         return read
+    if name in ("import", "require") and not value.root and len(value.steps) == 1 and call.args:
+        return _imported(ev, call, env)
     if name in ("partial", "partialmethod") and call.args:
         return _partial(ev, call, env)
     spelled = texts.respelled(ev, name, call, env)
@@ -70,6 +72,14 @@ def function(ev: Parts, value: Ext, call: Call, env: Env) -> list[Value] | None:
     if name == "super":
         return _super(ev, env)
     return None
+
+
+def _imported(ev: Parts, call: Call, env: Env) -> list[Value] | None:
+    """Return the module that `await import("./x.js")` gives."""
+    out: list[Value] = []
+    for text in ev.texts(call.args[0].value, env):
+        out += ev._import(Import(call.line, str(text.value), None, ""), env)
+    return out or None
 
 
 def _super(ev: Parts, env: Env) -> list[Value] | None:

@@ -141,3 +141,40 @@ def test_a_data_class_of_services_leads_to_their_writes(repo):
 
     assert tools["run_job"]["candidate"]
     assert not tools["plan_job"]["candidate"]
+
+
+IMPORTED = """
+    import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+    import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk";
+    import fs from "fs";
+
+    const server = new Server({ name: "x", version: "1" });
+    server.setRequestHandler(ListToolsRequestSchema, async () => ({
+      tools: [
+        { name: "send_note", description: "Send.", inputSchema: {} },
+        { name: "show_note", description: "Show.", inputSchema: {} },
+      ],
+    }));
+    server.setRequestHandler(CallToolRequestSchema, async (request) => {
+      const { SendNote } = await import("./handlers.js");
+      if (request.params.name === "send_note") {
+        return new SendNote().execute(request.params.arguments);
+      }
+      return fs.readFileSync("note.txt", "utf8").replace("a", "b");
+    });
+    """
+HANDLERS = """
+    import axios from "axios";
+
+    export class SendNote {
+      async execute(args: any) {
+        return axios.post("/notes", args);
+      }
+    }
+    """
+
+
+def test_a_handler_imported_when_it_is_needed_is_followed(repo):
+    tools = repo({"src/index.ts": IMPORTED, "src/handlers.ts": HANDLERS})
+
+    assert [t["name"] for t in tools if t["candidate"]] == ["send_note"]  # a text's replace is none
