@@ -277,6 +277,8 @@ def _in_words(place: str, problem: psycopg.Error) -> LedgerError:
             f"the ledger at {place} cannot be written ({first}): nothing was admitted; free some "
             "space, or point to the primary"
         )
+    if isinstance(problem, pg_errors.RaiseException):
+        return LedgerError(f"the ledger at {place} cannot be used: {first}; nothing was admitted")
     if isinstance(problem, pg_errors.LockNotAvailable | pg_errors.QueryCanceled):
         return LedgerUnavailable(
             f"the ledger at {place} is busy ({first}): nothing was admitted; try again"

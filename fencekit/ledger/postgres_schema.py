@@ -12,7 +12,7 @@ from fencekit.ledger.server_url import joined, parameters
 if TYPE_CHECKING:
     import psycopg
 
-VERSION = 5
+VERSION = 6
 DEFAULT = "fencekit"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
@@ -80,6 +80,11 @@ DECLARE
 BEGIN
   failed := '{{}}';
   versions := '{{}}';
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    -- What is compared would be read from before the locks.
+    RAISE 'default_transaction_isolation must be read committed for this role and database, not %',
+      current_setting('transaction_isolation');
+  END IF;
   PERFORM set_config('synchronous_commit', 'on', true);  -- until the commit, not the function's end
   FOR i IN 1 .. cardinality(l_key) LOOP
     IF l_alone[i] THEN

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from fencekit import Fence, FenceConfig
-from fencekit.core.errors import InvalidRequest, LedgerUnavailable
+from fencekit.core.errors import InvalidRequest, LedgerError, LedgerUnavailable
 from fencekit.core.messages import Fresh
 from fencekit.core.state import IntentKey
 from fencekit.fence import Calls
@@ -305,3 +305,19 @@ def test_packed_arrays_arrive_as_they_are(kind, type_, values, server):
         register(db)
         packed = kind([v.encode() for v in values] if kind is Texts else values)
         assert db.execute(f"SELECT (%s)::{type_}", (packed,), binary=True).fetchone() == (values,)
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_a_role_that_reads_from_before_the_locks_is_refused_at_once(server, schema, level):
+    """In these levels a comparison would not see what was written while it waited."""
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE {schema} LOGIN SUPERUSER")
+        admin.execute(f"ALTER ROLE {schema} SET default_transaction_isolation = '{level}'")
+    as_role = server.replace("postgres:@", f"{schema}:@", 1)
+    began = time.monotonic()
+    with Fence.open(f"{as_role}&schema={schema}") as fence:
+        with pytest.raises(LedgerError, match="must be read committed") as told:
+            fence.prepare("pay", "t")
+        assert "\n" not in str(told.value)
+        assert list(fence.ledger.records()) == []
+    assert time.monotonic() - began < 5
