@@ -6,7 +6,7 @@ So values that belong together (a key and its value, a name and its handler) sta
 from __future__ import annotations
 
 from fencekit.scan.facts import Call, Expr, Function, Lambda, Lit, Member, Name
-from fencekit.scan.names import nearest_loop
+from fencekit.scan.names import nearest
 from fencekit.scan.natives import MAPS, elements
 from fencekit.scan.parts import Parts
 from fencekit.scan.scopes import scope_of, walk_expr
@@ -55,7 +55,7 @@ def _binding_source(
         decorated = ev.decorations(env.function)
         if decorated:
             return decorated
-    for binding in nearest_loop(scope.names.get(name, []), line):
+    for binding in nearest(scope.names.get(name, []), line):
         if binding.kind == "loop" and binding.value is not None:
             if id(binding.value) in env.picks:
                 return None

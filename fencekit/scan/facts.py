@@ -184,6 +184,7 @@ class Assign(Stmt):
     target: Expr
     value: Expr
     type_text: str = ""
+    final: bool = False  # a declaration that nothing assigns anew
 
 
 @dataclass(slots=True, eq=False)
@@ -358,6 +359,7 @@ class Binding:
     path: tuple[str | int, ...] = ()
     item: Function | Class | Import | Param | None = None
     type_text: str = ""
+    final: bool = False
 
 
 @dataclass(slots=True, eq=False)

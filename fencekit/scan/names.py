@@ -54,7 +54,7 @@ class Names(Parts):
             scope = scope_of(here.function)
             bindings = scope.names.get(name)
             if bindings:
-                return self._bound(name, nearest_loop(bindings, line), here)
+                return self._bound(name, nearest(bindings, line), here)
             here = here.closure or (
                 self.open_env(here.function.parent) if here.function.parent is not None else None
             )
@@ -373,11 +373,12 @@ class Names(Parts):
         return []
 
 
-def nearest_loop(bindings: list[Binding], line: int) -> list[Binding]:
-    """Return, of a name that several loops of a body bind, the loop a line stands in.
+def nearest(bindings: list[Binding], line: int) -> list[Binding]:
+    """Return, of a name that a body binds in several places, the place a line belongs to.
 
-    That is the last one that begins at or before the line.
+    Of several loops, or of several declarations that nothing assigns anew (`const` in the arms of
+    a switch), that is the last one that begins at or before the line.
     """
-    if len(bindings) < 2 or not line or any(b.kind != "loop" for b in bindings):
+    if len(bindings) < 2 or not line or any(b.kind != "loop" and not b.final for b in bindings):
         return bindings
     return [b for b in bindings if b.line <= line][-1:] or bindings

@@ -136,9 +136,8 @@ def _bind(scope: Scope, target: Expr, binding: Binding) -> None:
 
 
 def _part(binding: Binding, step: str | int) -> Binding:
-    return Binding(
-        binding.kind, binding.line, binding.value, (*binding.path, step), binding.item, ""
-    )
+    path = (*binding.path, step)
+    return Binding(binding.kind, binding.line, binding.value, path, binding.item, "", binding.final)
 
 
 def _change(scope: Scope, target: Member | Index, binding: Binding) -> None:
@@ -250,6 +249,7 @@ def _statement(function: Function, scope: Scope, stmt: Stmt) -> None:
             _expression(function, scope, stmt.value, name)
             _expression(function, scope, stmt.target)
             binding = Binding("value", stmt.line, stmt.value, type_text=stmt.type_text)
+            binding.final = stmt.final
             _bind(scope, stmt.target, binding)
         case Return() | Raise():
             if stmt.value is not None:

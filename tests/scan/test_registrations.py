@@ -178,3 +178,43 @@ def test_a_handler_imported_when_it_is_needed_is_followed(repo):
     tools = repo({"src/index.ts": IMPORTED, "src/handlers.ts": HANDLERS})
 
     assert [t["name"] for t in tools if t["candidate"]] == ["send_note"]  # a text's replace is none
+
+
+ARMS = """
+    import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+    import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk";
+    import { SendNote, ShowNote } from "./handlers.js";
+
+    const server = new Server({ name: "x", version: "1" });
+    server.setRequestHandler(ListToolsRequestSchema, async () => ({
+      tools: [
+        { name: "send_note", description: "Send.", inputSchema: {} },
+        { name: "show_note", description: "Show.", inputSchema: {} },
+      ],
+    }));
+    server.setRequestHandler(CallToolRequestSchema, async (request) => {
+      switch (request.params.name) {
+        case "send_note": {
+          const handler = new SendNote();
+          return handler.execute(request.params.arguments);
+        }
+        case "show_note": {
+          const handler = new ShowNote();
+          return handler.execute(request.params.arguments);
+        }
+      }
+    });
+    """
+SHOWS = """
+    export class ShowNote {
+      async execute(args: any) {
+        return axios.get("/notes");
+      }
+    }
+    """
+
+
+def test_one_name_declared_in_two_arms_stays_two(repo):
+    tools = repo({"src/index.ts": ARMS, "src/handlers.ts": HANDLERS + SHOWS})
+
+    assert [t["name"] for t in tools if t["candidate"]] == ["send_note"]

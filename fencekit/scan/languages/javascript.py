@@ -365,6 +365,7 @@ def function(low: Lowering, node: Node) -> Stmt:
 def declaration(low: Lowering, node: Node) -> list[Stmt]:
     """Lower const, let and var; a function as the value is a definition under its name."""
     out: list[Stmt] = []
+    final = any(c.type == "const" for c in node.children)
     for child in node.named_children:
         if child.type != "variable_declarator":
             continue
@@ -375,9 +376,9 @@ def declaration(low: Lowering, node: Node) -> list[Stmt]:
             value.function.name = value.function.name or target.id
             out.append(Define(low.line(child), value.function))
             if value.function.name != target.id:
-                out.append(Assign(low.line(child), target, value, of_type))
+                out.append(Assign(low.line(child), target, value, of_type, final))
         else:
-            out.append(Assign(low.line(child), target, value, of_type))
+            out.append(Assign(low.line(child), target, value, of_type, final))
     return out
 
 
