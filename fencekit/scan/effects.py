@@ -524,7 +524,14 @@ def by_verb_and_path(
     tail = [s for s in re.split(r"[/?]|\{\}", where.split(" ", maxsplit=1)[0]) if s]
     last_words = set(words.split(tail[-1])) if tail else set()
     asks: object = last_words & words.QUERYING and not last_words & (words.ADDING - {"request"})
-    asks = asks or (bool(tail) and _method_reads(tail[-1])) or "search" in tail[-2:-1]
+    asks = (
+        asks
+        or (bool(tail) and _method_reads(tail[-1]))
+        or (
+            "search" in tail[-2:-1]
+            and _verb_says(words.split(tail[-1])[:1]) not in ("write", "declare")
+        )
+    )
     if verb in ("POST", "?") and not said and (asks or words.reads_by_name(around)):
         return NOTHING
     declares = verb in words.HTTP_DECLARATIVE and not set(words.split(where)) & words.ADDS_ANYWAY
@@ -628,7 +635,7 @@ def _by_verb(
     parts = words.split(name)
     near = receiver_words(call.callee.obj)
     target = ".".join([*sorted(near), name])
-    if isinstance(value, Ext) and value.root:
+    if isinstance(value, Ext) and (value.root or _outside_type(value, env)):
         calls = value.steps.count("()")
         if _makes_type(value, env) or _sent_builder(value, name, call):
             return None  # a value is made, or a builder sent whose own verb was judged
@@ -672,7 +679,8 @@ def _chosen_by_name(value: Value, name: str, target: str) -> Effect | None:
 
 def plain_noun(parts: tuple[str, ...]) -> bool:
     """Tell whether a name may name a thing as well as an act: `client.invite(code)` reads one."""
-    return len(parts) == 1 and parts[0] in words.NOUNS
+    alone = len(parts) == 1 or words.verb_of(parts[0]) == ""  # `client.audit_log(id)`
+    return bool(parts) and parts[-1] in words.NOUNS and alone
 
 
 def _sent_builder(value: Ext, name: str, call: Call) -> bool:
@@ -690,6 +698,17 @@ def _sent_builder(value: Ext, name: str, call: Call) -> bool:
     return asked and name in ("execute", "run", "exec", "send", "executeUpdate", "executeBatch")
 
 
+def _outside_type(value: Ext, env: Env) -> bool:
+    """Tell whether a value is made by a Rust type that nothing here declares, as preludes give."""
+    module = env.function.module
+    rust = module is not None and module.language == "rust"
+    return rust and value.steps[0][:1].isupper() and value.steps[0] not in RUST_TYPES
+
+
+RUST_TYPES = frozenset({
+    "Vec", "String", "Box", "Option", "Result", "Rc", "Arc", "Some", "Ok", "Err", "None", "Default",
+    "Iterator", "HashMap", "BTreeMap", "HashSet", "Self",
+})  # fmt: skip
 # Methods of Rust's own texts and lists.
 RUST_OWN = frozenset({
     "push_str", "insert_str", "copy_from_slice", "clone_from_slice", "extend_from_slice",

@@ -422,4 +422,6 @@ class Walker:
 def _opens_session(named: set[str]) -> bool:
     """Tell whether a function sees to it that there is a session, as `resolve_session` does."""
     sees_to = {"resolve", "refresh", "ensure", "restore", "validate", "require", "renew"}
+    if "ensure" in named and named & {"client", "connection", "connected"}:
+        return True
     return "session" in named and bool(named & sees_to)

@@ -73,7 +73,7 @@ STRICT_READ = _words(
 # Words that name a thing as often as an act.
 NOUNS = _words(
     "invite order record log issue request comment label tag star trade transfer charge schedule "
-    "book branch stake swap archive mark draft share note batch notice"
+    "book branch stake swap archive mark draft share note batch notice subscribe call ban"
 )
 # Methods of plain containers: no effect unless the object is a client of something.
 CONTAINER = _words(
