@@ -358,10 +358,15 @@ def _http(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effec
         found, unsure = _methods(ev, call, env)
         writes = found - words.HTTP_READS
         if writes:
-            return http_effect(ev, sorted(writes)[-1], call, env, around, len(found) == 1)
+            return http_effect(ev, most_adding(writes), call, env, around, len(found) == 1)
         if unsure and not found:
             return http_effect(ev, "?", call, env, around, False)
     return NOTHING
+
+
+def most_adding(verbs: set[str]) -> str:
+    """Return the verb of several whose repeat adds most."""
+    return "POST" if "POST" in verbs else max(verbs)
 
 
 def targets(ev: Evaluator, call: Call, env: Env) -> str:
@@ -563,7 +568,7 @@ def _http_by_verb(
             writes = found - words.HTTP_READS
             if not writes:
                 return NOTHING
-            return http_effect(ev, sorted(writes)[-1], call, env, around, False)
+            return http_effect(ev, most_adding(writes), call, env, around, False)
     return None
 
 

@@ -5,8 +5,10 @@ Nothing of the repository is executed or imported, nothing leaves the machine.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,7 +71,8 @@ def index_path(root: Path, path: str) -> tuple[FileFacts | None, str]:
 
 
 def _index_many(root: str, paths: list[str]) -> list[tuple[str, FileFacts | None, str]]:
-    return [(path, *index_path(Path(root), path)) for path in paths]
+    with rare_collections():
+        return [(path, *index_path(Path(root), path)) for path in paths]
 
 
 def index(tree: Tree, options: Options) -> Sources:
@@ -121,9 +124,24 @@ def loader(root: Path) -> Callable[[str], Module | None]:
     return load
 
 
+@contextlib.contextmanager
+def rare_collections() -> Iterator[None]:
+    """Let the garbage collector look less often: a scan makes much and drops little of it."""
+    before = gc.get_threshold()
+    gc.set_threshold(200_000, 20, 20)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def scan(path: Path, options: Options | None = None) -> dict[str, Any]:
     """Return the scan document of one repository (or one file)."""
-    options = options or Options()
+    with rare_collections():
+        return _scan(path, options or Options())
+
+
+def _scan(path: Path, options: Options) -> dict[str, Any]:
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 8000))  # `MAX_NESTED` evaluations fit
     tree = walk(path, options.include)
     sources = index(tree, options)

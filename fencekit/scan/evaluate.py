@@ -216,10 +216,12 @@ class Evaluator(Names, Instances, Members, Activations, Truths):
         return out
 
     def _mixed(self, expr: Expr, env: Env) -> list[Value]:
-        """Evaluate something without a rule: it stands for whatever inputs are in it."""
-        found: list[Value] = []
-        for part in expr.parts:
-            found += [v for v in self.eval(part, env) if isinstance(v, Input)]
+        """Evaluate something without a rule: it stands for the inputs, or the outside, in it."""
+        parts = [v for part in expr.parts for v in self.eval(part, env)]
+        found: list[Value] = [v for v in parts if isinstance(v, Input)]
+        calls = tuple(v for v in parts if isinstance(v, Ext) and v.call is not None)
+        if not found and calls:  # `time.time() * 1000` is still the clock
+            return [Const("{}", True, calls[:MAX_INPUTS], file=env.file, line=expr.line)]
         return found or [Unknown(file=env.file, line=expr.line)]
 
     def _index(self, expr: Index, env: Env) -> list[Value]:

@@ -13,6 +13,7 @@ from fencekit.scan import effects, keys, natives, stores, words
 from fencekit.scan.effects import Effect
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import (
+    Assign,
     Block,
     Call,
     Choice,
@@ -21,6 +22,7 @@ from fencekit.scan.facts import (
     Each,
     Expr,
     If,
+    Index,
     Lambda,
     Loop,
     Member,
@@ -149,6 +151,9 @@ class Walker:
                     part = getattr(stmt, name, None)
                     if isinstance(part, Expr):
                         self._expr(part, env, chain)
+                if isinstance(stmt, Assign) and isinstance(stmt.target, Index):
+                    self._order += 1
+                    stores.note_put(self.found, stmt.target, env.file, self._order)
                 return False
 
     def _if(self, stmt: If, env: Env, chain: tuple[Hop, ...]) -> bool:

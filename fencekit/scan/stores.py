@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from fencekit.scan import effects, words
-from fencekit.scan.facts import Call, Member
+from fencekit.scan.facts import Call, Index, Member
 from fencekit.scan.walked import Walked
+
+
+def note_put(found: Walked, target: Index, file: str, order: int) -> None:
+    """Note `seen[key] = value`."""
+    near = effects.receiver_words(target.obj) & words.STORES
+    if near:
+        found.stored.append((file, target.line, ".".join(sorted(near)), order))
 
 
 def note(found: Walked, call: Call, name: str, file: str, order: int, *, failing: bool) -> None:
