@@ -31,17 +31,16 @@ class Generated(Registrar):
     """Reads tools from OpenAPI documents."""
 
     def _converted(self, module: Module, names: frozenset[str]) -> None:
-        for name in sorted(names):
-            for offset in self.project.facts[module.path].calls[name]:
-                holder = self.project.function_at(module.path, offset)
-                for call in scope_of(holder).calls if holder is not None else ():
-                    if call.offset == offset or name_of(call.callee) == name:
-                        assert holder is not None
-                        self._one_converted(call, holder, module)
+        offsets = [o for n in sorted(names) for o in self.project.facts[module.path].calls[n]]
+        holders = [self.project.function_at(module.path, offset) for offset in offsets]
+        for holder in {id(h): h for h in holders if h is not None}.values():
+            for call in scope_of(holder).calls:
+                if name_of(call.callee) in names:
+                    self._one_converted(call, holder, module)
 
     def _one_converted(self, call: Call, holder: Function, module: Module) -> None:
         env = self.ev.open_env(holder)
-        if name_of(call.callee) not in CONVERTERS or self._registrar(call.callee, env) is None:
+        if self._registrar(call.callee, env) is None:
             return
         given = {a.name: a.value for a in call.args if a.name}
         positional = [a.value for a in call.args if a.name is None]

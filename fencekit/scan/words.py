@@ -199,7 +199,8 @@ GRANTING = _words("apply redeem grant award issue")
 # A record about money that moves none.
 MONEY_NOT = _words(
     "method methods customer customers product products catalog webhook webhooks note notes "
-    "template templates report reports reminder label labels tracking shipment shipping contact "
+    "template templates report reports reminder remind label labels tracking shipment shipping "
+    "contact "
     "plan plans item items category terms receipt receipts address contacts watchlist metadata "
     "onboarding config configuration"
 )
