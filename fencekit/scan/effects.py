@@ -385,7 +385,7 @@ def targets(ev: Evaluator, call: Call, env: Env) -> str:
 def address(ev: Evaluator, call: Call, env: Env) -> str:
     """Return the path of a request, also where a builder is given it in another step."""
     found = targets(ev, call, env)
-    steps = later_calls(call, env)
+    steps = steps_after(call, env)
     inner: Expr = call.callee
     while isinstance(inner, Member | Call):
         if isinstance(inner, Call):
@@ -512,7 +512,7 @@ def http_effect(
     if verb in words.HTTP_READS:
         return NOTHING
     said = body_says(ev, call, env)
-    for later in later_calls(call, env):  # `post(url).json(&body)`
+    for later in steps_after(call, env):  # `post(url).json(&body)`
         said = said or body_says(ev, later, env)
     return by_verb_and_path(verb, address(ev, call, env), around, said=said, certain=certain)
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fencekit.scan import words
-from fencekit.scan.effects import later_calls
+from fencekit.scan.effects import steps_after
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import Call, Expr, Member
 from fencekit.scan.values import Const, Env, Ext, Func, Input, Inst, Record, Seq, Unknown, Value
 
 MAX_DEPTH = 8
+MAX_STEPS = 40  # of a builder
 
 
 @dataclass(slots=True, frozen=True)
@@ -88,30 +89,37 @@ def _trace_outside(ev: Evaluator, value: Ext, out: Origin, depth: int, seen: set
             _trace(ev, ev.eval(callee.obj, value.env), out, depth + 1, seen)
 
 
+def steps_around(call: Call, env: Env) -> list[Call]:
+    """Return a write's call with the steps of its builder, before it and after it."""
+    found = [call, *steps_after(call, env)]
+    inner: Expr = call.callee
+    while isinstance(inner, Member | Call) and len(found) < MAX_STEPS:
+        if isinstance(inner, Call):
+            found.append(inner)
+        inner = inner.callee if isinstance(inner, Call) else inner.obj
+    return found[:MAX_STEPS]
+
+
 def at_call(ev: Evaluator, call: Call, env: Env) -> tuple[list[KeyFact], set[str]]:
     """Return the key facts of a write's arguments, and the names of all inputs that reach it."""
     facts: list[KeyFact] = []
     inputs: set[str] = set()
-    chain: Call | None = [call, *later_calls(call, env)][-1]
-    steps = 0
-    while chain is not None and steps < 12:
-        steps += 1
-        told = [v for a in chain.args for v in ev.eval(a.value, env)]
-        if len(chain.args) == 2:
-            for label in ev.texts(chain.args[0].value, env):
+    for step in steps_around(call, env):
+        told = [v for a in step.args for v in ev.eval(a.value, env)]
+        if len(step.args) == 2:
+            for label in ev.texts(step.args[0].value, env):
                 if words.key_like(str(label.value)):
-                    held = ev.eval(chain.args[1].value, env)
-                    facts += judge(ev, str(label.value), held, env, chain.line)
-        for arg in chain.args:
+                    held = ev.eval(step.args[1].value, env)
+                    facts += judge(ev, str(label.value), held, env, step.line)
+        for arg in step.args:
             if arg.name and words.key_like(arg.name):
-                facts += judge(ev, arg.name, ev.eval(arg.value, env), env, chain.line)
+                facts += judge(ev, arg.name, ev.eval(arg.value, env), env, step.line)
         _records(ev, told, env, facts, 0, set())
         inputs |= set(origin(ev, told, env).inputs)
-        inner: Expr = chain.callee
+        inner: Expr = step.callee
         inner = inner.obj if isinstance(inner, Member) else inner
-        if isinstance(inner, Member | Call) or inner is not chain.callee:
+        if isinstance(inner, Member | Call) or inner is not step.callee:
             _records(ev, ev.eval(inner, env), env, facts, 4, set())
-        chain = inner if isinstance(inner, Call) else None
     return list(dict.fromkeys(facts)), inputs
 
 
