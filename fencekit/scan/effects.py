@@ -158,6 +158,8 @@ def _known(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effe
             return found
     if (not root and path == "open") or path in ("io.open", "aiofiles.open"):
         return _open(ev, call, env)
+    if from_library(root, words.REDIS_LIBRARIES) and "()" in value.steps:
+        return _redis(last)
     if root in SENDERS and last in ("sendMail", "send_message", "sendmail", "send", "send_raw"):
         return Effect("mail", False, True, last)
     if from_library(root, words.HTTP_LIBRARIES) or path in (
@@ -169,6 +171,14 @@ def _known(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effe
     if from_library(root, words.QUIET_LIBRARIES) or _standard(root, env):
         return NOTHING
     return None
+
+
+def _redis(command: str) -> Effect:
+    """Judge a command of a Redis client by its name."""
+    name = "".join(words.split(command))
+    if name in words.REDIS_ADDS or name in words.REDIS_DECLARES:
+        return Effect(f"redis {command}", name in words.REDIS_DECLARES, True, command)
+    return NOTHING
 
 
 def _standard(root: str, env: Env) -> bool:

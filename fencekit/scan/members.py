@@ -207,6 +207,7 @@ class Members(Parts):
         for cls in self.mro(value.cls):
             if name in cls.fields and cls.module is not None:
                 found = self.eval(cls.fields[name], self.top_env(cls.module))
+                found = self._class_assigned(cls, name) or found
                 return natives.with_changes(self, found, self._class_changes(cls, name))
             if name in cls.methods:
                 method = self.method_of(value.cls, name) or cls.methods[name]
@@ -217,6 +218,15 @@ class Members(Parts):
         if name in ("name", "__name__"):
             return [Const(value.cls.name, file=value.file, line=value.line)]
         return [Unknown(name, file=value.file, line=value.line)]
+
+    def _class_assigned(self, cls: Class, name: str) -> list[Value]:
+        """Return what class methods assign to a field of the class: `cls.client = Client()`."""
+        out: list[Value] = []
+        for method in cls.methods.values():
+            for change in scope_of(method).changes.get("cls", ()):
+                if not change.path and isinstance(change.key, Lit) and change.key.value == name:
+                    out.extend(self.eval(change.value, self.open_env(method)))
+        return [v for v in out if not isinstance(v, Unknown | Const)]
 
     def _class_changes(self, cls: Class, name: str) -> list[tuple[Mutation, Env]]:
         """Return what methods and functions of its file put into a field of a class itself."""

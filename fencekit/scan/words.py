@@ -185,6 +185,22 @@ AGENT_FRAMEWORKS = (
     "@anthropic-ai/claude-agent-sdk", "rig", "dspy", "griptape", "swarm", "composio", "letta",
 )  # fmt: skip
 
+REDIS_LIBRARIES = (
+    "redis", "ioredis", "aioredis", "node-redis", "valkey", "iovalkey",
+    "github.com/redis/go-redis",
+)  # fmt: skip
+REDIS_ADDS = _words(
+    "append lpush rpush lpushx rpushx linsert incr incrby incrbyfloat decr decrby hincrby "
+    "hincrbyfloat zincrby xadd publish spublish lpop rpop blpop brpop lmove rpoplpush spop "
+    "zpopmin zpopmax getdel eval evalsha"
+)
+REDIS_DECLARES = _words(
+    "set setex setnx psetex mset msetnx getset setrange hset hsetnx hmset hdel del delete unlink "
+    "expire expireat pexpire persist rename renamenx sadd srem smove zadd zrem lrem lset ltrim "
+    "xdel xtrim xack xgroupcreate xgroupdestroy flushdb flushall copy move restore jsonset jsondel "
+    "createindex dropindex geoadd pfadd setbit"
+)
+
 # Money: the things whose making or changing moves value.
 MONEY = _words(
     "payment payments payout payouts transfer transfers order orders charge charges refund refunds "
