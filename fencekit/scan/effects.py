@@ -147,6 +147,8 @@ def _known(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effe
         return _process(ev, call, env)
     if root in ("std::fs", "tokio::fs", "async_std::fs") and "()" in value.steps:
         return _opened(value)
+    if root in FILE_ROOTS and "()" in value.steps and last in ("destroy", "close", "cancel"):
+        return NOTHING  # of a stream that is read
     text_of_os = root == "os" and "()" in value.steps  # `os.getenv("X").replace(…)`
     if (root in FILE_ROOTS or path.split(".")[0] in ("Bun", "Deno")) and steps and not text_of_os:
         if words.split(last)[-2:] in (("read", "stream"), ("read", "file")):
