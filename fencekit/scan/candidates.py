@@ -55,6 +55,8 @@ def writes_of(tool: Tool, walked: Walked) -> list[Hit]:
     hits = list(walked.hits)
     if hits and words.reads_by_name(tool.name) and not any(h.effect.certain for h in hits):
         return []
+    if tool.annotations.get("readOnlyHint") is True and all(_open_command(h) for h in hits):
+        return []
     if (
         not hits
         and words.writes_by_name(tool.name)
@@ -62,6 +64,11 @@ def writes_of(tool: Tool, walked: Walked) -> list[Hit]:
     ):
         hits = list(walked.weak)
     return sorted(hits, key=lambda h: (h.effect.declarative, not h.effect.certain, h.order))
+
+
+def _open_command(hit: Hit) -> bool:
+    """Tell whether a write is a child process whose command the source does not show."""
+    return hit.effect.what.startswith("child process") and not hit.effect.certain
 
 
 def says_it_writes(tool: Tool) -> bool:

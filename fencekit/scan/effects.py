@@ -56,6 +56,15 @@ FILE_WRITES = frozenset({
     "Rename", "write", "create", "remove_file", "remove_dir_all", "copyfile", "writeFile_",
     "remove_dir", "hard_link", "writeString", "deleteIfExists", "newBufferedWriter", "createFile",
 })  # fmt: skip
+FILE_MOVES = frozenset({
+    "rename", "renameSync", "Rename", "copyFile", "copyFileSync", "cp", "cpSync", "move", "copy",
+    "copy2", "copytree", "copyfile",
+})  # fmt: skip
+HANDLE_WRITES = frozenset({"write", "writeFile", "appendFile", "truncate", "end", "writev"})
+TEXT_STEPS = frozenset({
+    "read_text", "read_bytes", "name", "stem", "suffix", "as_posix", "readFile", "readFileSync",
+    "readlinkSync", "realpathSync",
+})  # fmt: skip
 FOLDERS = frozenset({
     "mkdir", "mkdirSync", "makedirs", "Mkdir", "MkdirAll", "create_dir", "create_dir_all",
     "ensureDir", "createDirectory", "createDirectories",
@@ -143,13 +152,23 @@ def _known(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effe
     steps = [s for s in value.steps if s != "()"]
     last = value.last
     path = ".".join([root, *steps]) if root else ".".join(steps)
-    if path in PROCESS or (root in ("child_process", "execa", "subprocess") and steps):
+    if path in PROCESS or (
+        root in ("child_process", "execa", "subprocess") and steps and "()" not in value.steps
+    ):
         return _process(ev, call, env)
     if root in ("std::fs", "tokio::fs", "async_std::fs") and "()" in value.steps:
         return _opened(value)
     if root in FILE_ROOTS and "()" in value.steps and last in ("destroy", "close", "cancel"):
         return NOTHING  # of a stream that is read
     text_of_os = root == "os" and "()" in value.steps  # `os.getenv("X").replace(…)`
+    given = value.steps[:-1]
+    if "()" in given and root in ("fs", "fs/promises", "fs-extra"):
+        opened = {"open", "openSync", "createWriteStream"} & set(given)
+        if not opened or last not in HANDLE_WRITES or _only_reads(ev, value):
+            return NOTHING  # text that was read, a stream, a handle that is closed
+        return Effect("file write", True, True)
+    if root in FILE_ROOTS and TEXT_STEPS & set(given):
+        return NOTHING
     if (root in FILE_ROOTS or path.split(".")[0] in ("Bun", "Deno")) and steps and not text_of_os:
         if words.split(last)[-2:] in (("read", "stream"), ("read", "file")):
             return NOTHING
@@ -200,7 +219,8 @@ def _standard(root: str, env: Env) -> bool:
         )
         return root.startswith(own) and not root.startswith(speaks)
     if language == "go":
-        return bool(root) and "." not in first and root not in ("database/sql",)
+        domain = root.split("/", maxsplit=1)[0]  # `github.com/…` is no part of the language
+        return bool(root) and "." not in domain and root not in ("database/sql",)
     return False
 
 
@@ -220,6 +240,9 @@ def _process(ev: Evaluator, call: Call, env: Env) -> Effect:
     program = flat[0] if flat else ""
     rest = [w for w in flat[1:] if not w.startswith("-")]
     first = next((w for w in rest if w in words.COMMAND_WRITES or w in words.COMMAND_READS), "")
+    if first in words.COMMAND_GROUPS:  # `config use-context`, `rollout status`
+        after = rest[rest.index(first) + 1 :][:1]
+        first = after[0] if set(after) & (words.COMMAND_WRITES | words.COMMAND_READS) else first
     what = f"child process {program}".strip()
     if program in words.SHELLS or not flat:
         return Effect(what, False, False, " ".join(flat[:4]))
@@ -245,11 +268,26 @@ def _command_words(value: Value, told: list[str]) -> bool:
     return isinstance(value, Input | Unknown)
 
 
+def _only_reads(ev: Evaluator, value: Ext) -> bool:
+    """Tell whether a handle was opened by `open(path, "r")`, or without a mode."""
+    if "createWriteStream" in value.steps or value.call is None or value.env is None:
+        return False
+    inner: Expr = value.call
+    while isinstance(inner, Member | Call):
+        if isinstance(inner, Call) and called_name(inner) in ("open", "openSync"):
+            modes = [str(t.value) for a in inner.args[1:2] for t in ev.texts(a.value, value.env)]
+            return not modes or all(m in ("r", "rs") for m in modes)
+        inner = inner.callee if isinstance(inner, Call) else inner.obj
+    return False
+
+
 def _file(ev: Evaluator, last: str, call: Call, env: Env) -> Effect | None:
     if last == "open":
         return _open(ev, call, env)
-    target = " ".join(_shown(v) for a in call.args[:1] for v in ev.eval(a.value, env))
-    if set(words.split(target)) & words.TEMPORARY:
+    named = call.args[1:2] if last in FILE_MOVES else call.args[:1]
+    target = " ".join(_shown(v) for a in named for v in ev.eval(a.value, env))
+    told = set(words.split(target)).union(*(receiver_words(a.value) for a in named))
+    if told & words.TEMPORARY:
         return NOTHING
     if last in FILE_ADDS:
         return Effect("file append", False, True, target)
@@ -648,13 +686,20 @@ def _by_verb(
         return _chosen_by_name(value, name, target=name)
     if name in RUST_OWN:
         return None
+    if name in ("replace", "replaceAll") and len(call.args) == 2:
+        return None  # of text
     kind = words.verb_of(name)
     parts = words.split(name)
     near = receiver_words(call.callee.obj)
     target = ".".join([*sorted(near), name])
     if isinstance(value, Ext) and (value.root or _outside_type(value, env)):
         calls = value.steps.count("()")
-        if _makes_type(value, env) or _sent_builder(value, name, call):
+        if (
+            _makes_type(value, env)
+            or _sent_builder(value, name, call)
+            or _makes_client(parts)
+            or _part_of_answer(value, env)
+        ):
             return None  # a value is made, or a builder sent whose own verb was judged
         plain = len(parts) == 1 and parts[0] in words.CONTAINER
         if plain and near & words.IN_PROCESS:
@@ -680,6 +725,32 @@ def _by_verb(
             text = ".".join([*_dotted(call.callee.obj), name])
             return Effect(text, kind == "declaring", False, target, weak=not near & words.CLIENT)
     return None
+
+
+READ_RESULT = ("Get", "List", "Search", "Find", "Fetch")
+
+
+def _part_of_answer(value: Ext, env: Env) -> bool:
+    """Tell whether a call in Go works on what a read gave, or makes a value or an option.
+
+    `api.GetHistory(ctx).Messages[0].BlockType()`, `slack.MsgOptionText(…)`, `rate.NewLimiter(…)`.
+    """
+    module = env.function.module
+    if module is None or module.language != "go":
+        return False
+    if len(value.steps) == 1:
+        parts = words.split(value.last)
+        return parts[0] in ("new", "convert", "with") or bool({"option", "options"} & set(parts))
+    for at, step in enumerate(value.steps[:-2]):
+        if value.steps[at + 1] == "()" and step.startswith(READ_RESULT):
+            return True
+    return False
+
+
+def _makes_client(parts: tuple[str, ...]) -> bool:
+    """Tell whether a name only makes a client: `makeApiClient`, `newClient`."""
+    makes = parts[0] in ("make", "new", "build", "init") and bool(set(parts[1:]) & words.CLIENT)
+    return makes or parts in (("create", "api", "client"), ("create", "client", "connection"))
 
 
 def _chosen_by_name(value: Value, name: str, target: str) -> Effect | None:

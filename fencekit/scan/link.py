@@ -9,7 +9,9 @@ Over 400 lines: one walk, whose statements and expressions enter each other.
 
 from __future__ import annotations
 
-from fencekit.scan import effects, keys, natives, stores, words
+from dataclasses import replace
+
+from fencekit.scan import effects, keys, natives, resent, stores, words
 from fencekit.scan.effects import Effect
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import (
@@ -21,6 +23,7 @@ from fencekit.scan.facts import (
     Define,
     Each,
     Expr,
+    Function,
     If,
     Index,
     Lambda,
@@ -51,10 +54,17 @@ from fencekit.scan.values import (
 from fencekit.scan.walked import Hit, Hop, Retry, Walked
 
 MAX_HOPS = 14
+MAX_FORWARDING = 3  # statements of a function that only passes a call on
 MAX_WRITES = 40
 MAX_ENTRIES = 8  # activations of one function that one tool's walk looks into
 MAX_ITEMS = 40  # elements of a loop that are looked at one by one
 STEPS_PER_TOOL = 30_000
+AGAIN = (
+    "retry",
+    "resend",
+    "retries",
+    "attempt",
+)  # as the first word of a name: an act, or a wrapper
 
 
 class Walker:
@@ -68,6 +78,7 @@ class Walker:
         self._seen: set[tuple[object, ...]] = set()
         self._entered: dict[int, int] = {}
         self._retries: list[Retry] = []
+        self._calls: list[tuple[Call, Env, tuple[Hop, ...]]] = []
         self._order = 0
         self._visits = 0
         self._budget = STEPS_PER_TOOL
@@ -115,6 +126,11 @@ class Walker:
                         out.append((name, id(value.cls)))
                     case Ext() if value.call is None:
                         out.append((name, value.path))  # `Method::PATCH`
+                    case Seq():  # a command line
+                        told = [i.value for i in value.items[:4] if isinstance(i, Const)]
+                        out.append((name, *told))
+                    case Record() if value.expr is not None:
+                        out.append((name, id(value.expr)))  # `{ method: "POST", … }`
                     case _:
                         pass
         if env.closure is not None and env.closure.args is not None:
@@ -220,6 +236,8 @@ class Walker:
         again = self.found.hits[mark:]
         for hit in inside:
             for second in again:
+                if hit.effect.what.startswith("file"):
+                    continue  # both clean up
                 if second.effect.what == hit.effect.what and second.line != hit.line:
                     hit.retries = (*hit.retries, Retry(second.file, second.line, "sent again"))
         self._block(stmt.final, env, chain)
@@ -262,9 +280,12 @@ class Walker:
         stores.note(
             self.found, call, name, env.file, self._order, failing=bool(self._handler_depth)
         )
-        retry = is_retry(name)
+        retry = is_retry(name) and self._sends_again(name, call, env)
         if retry:
             self._retries.append(Retry(env.file, call.line, name))
+        again = resent.lines(env.function).get(id(call), ())
+        self._retries += [Retry(env.file, line, "sent again") for line in again]
+        self._calls.append((call, env, chain))
         callee = call.callee
         handled = False
         if isinstance(callee, Member):
@@ -283,8 +304,23 @@ class Walker:
                 self._apply(value, call, env, chain, name)
         if not handled:
             self._callbacks(call, env, chain)
-        if retry:
-            self._retries.pop()
+        self._calls.pop()
+        del self._retries[len(self._retries) - retry - len(again) :]
+
+    def _sends_again(self, name: str, call: Call, env: Env) -> bool:
+        """Tell whether a call named like a retry is one: it is handed code, or is itself code.
+
+        `client.resend(mail)` and `retryInvoice(id)` are acts, `fetchWithRetry(url)` is none.
+        """
+        for arg in call.args:
+            if isinstance(arg.value, Lambda):
+                return True
+            if any(isinstance(v, Func) for v in self.ev.eval(arg.value, env)):
+                return True
+        if words.split(name)[0] in AGAIN:
+            return False
+        values = self.ev.eval(call.callee, env)
+        return any(isinstance(v, Func) or (isinstance(v, Ext) and is_retry(v.root)) for v in values)
 
     def _apply(self, value: Value, call: Call, env: Env, chain: tuple[Hop, ...], name: str) -> None:
         if isinstance(value, Func):
@@ -358,6 +394,14 @@ class Walker:
             self._order,
         )
         into = self.found.weak if effect.weak else self.found.hits
+        self._note(hit, into)
+        if len(self._calls) > 1 and forwards(env.function, call, made):
+            caller, place, before = self._calls[-2]
+            into.append(replace(hit, file=place.file, line=caller.line, chain=before))
+
+    @staticmethod
+    def _note(hit: Hit, into: list[Hit]) -> None:
+        """Add a write, or what is new of one that is known."""
         for known in into:
             if (known.file, known.line, known.effect.what) == (hit.file, hit.line, hit.effect.what):
                 known.inputs |= hit.inputs
@@ -422,6 +466,21 @@ class Walker:
     def _outside(self, call: Call, env: Env) -> bool:
         values = self.ev.eval(call.callee, env)
         return not any(isinstance(v, Func) for v in values)
+
+
+def forwards(function: Function, call: Call, effect: Effect) -> bool:
+    """Tell whether a function only passes a call on, so that its caller decides what is written.
+
+    A method of the same name as what it calls, or one that runs the command line it is given.
+    """
+    if len(function.body) > MAX_FORWARDING:
+        return False
+    if effect.what.startswith("child process"):
+        given = {p.name for p in function.params}
+        return any(isinstance(a.value, Name) and a.value.id in given for a in call.args[:2])
+    if effect.what.startswith(("HTTP", "SQL", "RPC")):
+        return False
+    return effects.called_name(call) == function.name
 
 
 def _opens_session(named: set[str]) -> bool:

@@ -49,13 +49,23 @@ def guards_of(tool: Tool, hits: list[Hit], walked: Walked) -> list[Guard]:
         if reaches(parameter, inputs) and adds(hits):
             out.append(Guard("caller-key", parameter.file, parameter.line, parameter.name))
     first = min((h.order for h in hits), default=0)
-    for file, line, name, order in walked.stores:
-        if hits and order < first:
+    for file, line, name, _ in asked_before(walked, first):
+        if hits:
             out.append(Guard("dedup-store", file, line, name))
     for hit in hits:
         if hit.effect.declarative:
             out.append(Guard("declarative", hit.file, hit.line, hit.effect.what))
     return list(dict.fromkeys(out))
+
+
+def asked_before(walked: Walked, first: int) -> list[tuple[str, int, str, int]]:
+    """Return the look-ups of what was seen that come before the first write.
+
+    One in a store of anything (a cache) counts only where the same one is filled after the write.
+    """
+    filled = {n for _, _, n, o in walked.stored if o > first}
+    found = [*walked.stores, *(s for s in walked.lookups if s[2] in filled)]
+    return [s for s in found if s[3] < first]
 
 
 def adds(hits: list[Hit]) -> bool:
@@ -157,8 +167,8 @@ def _retries(hits: list[Hit]) -> list[Mechanism]:
 def _stores(hits: list[Hit], walked: Walked) -> list[Mechanism]:
     out: list[Mechanism] = []
     first = min((h.order for h in hits), default=0)
-    for file, line, name, order in walked.stores:
-        if order < first and any(n == name and o > first for _, _, n, o in walked.stored):
+    for file, line, name, _ in asked_before(walked, first):
+        if any(n == name and o > first for _, _, n, o in walked.stored):
             note = f"`{name}` is asked before the write and filled after it: two calls both pass."
             out.append(Mechanism("check-then-act", file, line, note))
     for file, line, name in walked.releases:

@@ -6,6 +6,10 @@ from fencekit.scan import effects, words
 from fencekit.scan.facts import Call, Index, Member
 from fencekit.scan.walked import Walked
 
+# Names that hold what was done; the others (`cache`, `known`) hold anything at all, and count
+# only where the same one is filled after the write.
+STRONG = words.STORES - {"cache", "known", "existing", "store", "keys", "sent", "completed"}
+
 
 def note_put(found: Walked, target: Index, file: str, order: int) -> None:
     """Note `seen[key] = value`."""
@@ -30,6 +34,7 @@ def note(found: Walked, call: Call, name: str, file: str, order: int, *, failing
     first = words.split(name)[0] if words.split(name) else ""
     if parts == {"is", "empty"}:
         return  # asks nothing about one entry
+    weak = not (near | parts) & STRONG
     if first in (
         "get",
         "has",
@@ -43,7 +48,7 @@ def note(found: Walked, call: Call, name: str, file: str, order: int, *, failing
         "load",
         "was",
     ):
-        found.stores.append((file, call.line, where, order))
+        (found.lookups if weak else found.stores).append((file, call.line, where, order))
     elif first in (
         "set",
         "add",

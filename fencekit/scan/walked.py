@@ -53,6 +53,7 @@ class Walked:
     hits: list[Hit] = field(default_factory=list)
     weak: list[Hit] = field(default_factory=list)
     stores: list[tuple[str, int, str, int]] = field(default_factory=list)  # file, line, name, order
+    lookups: list[tuple[str, int, str, int]] = field(default_factory=list)  # in stores of anything
     unknowns: list[tuple[str, str, int]] = field(default_factory=list)
     cut: list[tuple[str, int]] = field(default_factory=list)
     raises_after: list[int] = field(default_factory=list)

@@ -291,6 +291,8 @@ COMMAND_WRITES = _words(
     "expose "
     "undo restart pause resume port-forward unlink chmod chown sed tee say afplay open osascript"
 )
+# First words of a command that only name what the next one is about.
+COMMAND_GROUPS = _words("config remote rollout repo context stash")
 SHELLS = _words("sh bash zsh cmd powershell pwsh osascript python node")
 # Functions that obtain, renew or drop a credential: what they send changes nothing for the caller.
 AUTHENTICATES = _words(
