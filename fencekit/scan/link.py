@@ -471,14 +471,16 @@ class Walker:
 def forwards(function: Function, call: Call, effect: Effect) -> bool:
     """Tell whether a function only passes a call on, so that its caller decides what is written.
 
-    A method of the same name as what it calls, or one that runs the command line it is given.
+    One that runs the command line it is given, or a method in Go of the same name as what it
+    calls: there clients are reached through an interface of the repository's own.
     """
     if len(function.body) > MAX_FORWARDING:
         return False
     if effect.what.startswith("child process"):
         given = {p.name for p in function.params}
         return any(isinstance(a.value, Name) and a.value.id in given for a in call.args[:2])
-    if effect.what.startswith(("HTTP", "SQL", "RPC")):
+    module = function.module
+    if module is None or module.language != "go" or effect.what.startswith(("HTTP", "SQL", "RPC")):
         return False
     return effects.called_name(call) == function.name
 
