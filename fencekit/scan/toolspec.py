@@ -152,7 +152,8 @@ def plausible(name: str) -> bool:
 def from_call(ev: Evaluator, value: Ext) -> Tool | None:
     """Read a tool from a constructor call of the SDK: `Tool(name=…)`, `NewTool("…", …)`."""
     call, env = value.call, value.env
-    if call is None or env is None:
+    made = set(words.split(value.last))
+    if call is None or env is None or ("server" in made and "tool" not in made):
         return None
     name: Const | None = None
     for arg in call.args:

@@ -67,6 +67,8 @@ JS_QUERY = """
   (await_expression (member_expression property: (_) @call)) (await_expression (identifier) @call)])
 (new_expression constructor: [(identifier) @call (member_expression property: (_) @call)])
 (import_statement source: (string) @import)
+((call_expression function: (identifier) @_called arguments: (arguments . (string) @import))
+  (#eq? @_called "require"))
 (export_statement source: (string) @import)
 (decorator [(identifier) @mark (call_expression function: (identifier) @mark)])
 """
