@@ -384,7 +384,7 @@ class Scope:
     returns: list[Expr] = field(default_factory=list)
     nested: list[Function] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
-    typed: list[Dict] = field(default_factory=list)  # literals that name their type
+    described: list[Dict] = field(default_factory=list)  # with a type, or a name and a description
     # What statements evaluate, outermost, with the name it is given if it is given a plain one.
     roots: list[tuple[Expr, str]] = field(default_factory=list)
     reach: dict[int, frozenset[int] | None] = field(default_factory=dict)  # see `reach`

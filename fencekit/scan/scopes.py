@@ -166,10 +166,16 @@ def _expression(function: Function, scope: Scope, expr: Expr, name: str = "") ->
         elif isinstance(here, Call):
             scope.calls.append(here)
             _call_change(scope, here)
-        elif isinstance(here, Dict) and here.type_name is not None:
-            scope.typed.append(here)
+        elif isinstance(here, Dict) and (here.type_name is not None or _describes(here)):
+            scope.described.append(here)
         elif isinstance(here, Each):
             _bind(scope, here.target, Binding("loop", here.line, here.iterable))
+
+
+def _describes(literal: Dict) -> bool:
+    """Tell whether an object has a name and a description, as whatever is advertised has."""
+    keys = {e.key.value for e in literal.entries if isinstance(e.key, Lit)}
+    return "name" in keys and "description" in keys
 
 
 def _call_change(scope: Scope, call: Call) -> None:
