@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fencekit.scan import document
+from fencekit.scan import document, siblings
 from fencekit.scan.candidates import Row, judge
 from fencekit.scan.documents import Documents
 from fencekit.scan.evaluate import Evaluator
@@ -155,6 +155,7 @@ def _scan(path: Path, options: Options) -> dict[str, Any]:
     finder = Finder(ev)
     walks: Walks = {}
     rows = [row_of(ev, tool, walks) for tool in finder.find()]
+    siblings.compare(rows)
     unknowns = [
         {
             "name": name,

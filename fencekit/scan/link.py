@@ -51,7 +51,7 @@ from fencekit.scan.values import (
     Unknown,
     Value,
 )
-from fencekit.scan.walked import Hit, Hop, Retry, Walked
+from fencekit.scan.walked import Control, Hit, Hop, Retry, Walked
 
 MAX_HOPS = 14
 MAX_FORWARDING = 3  # statements of a function that only passes a call on
@@ -324,7 +324,9 @@ class Walker:
 
     def _apply(self, value: Value, call: Call, env: Env, chain: tuple[Hop, ...], name: str) -> None:
         if isinstance(value, Func):
-            self.walk(value, self.ev.bind(value, call, env), chain, value.certain)
+            bound = self.ev.bind(value, call, env)
+            self._controls(value.function, bound, call, env)
+            self.walk(value, bound, chain, value.certain)
             return
         if isinstance(value, ClassRef):
             return
@@ -341,6 +343,28 @@ class Walker:
                 self._by_name(name, call, env, chain)
                 return
         self._hit(effect, call, env, chain)
+
+    def _controls(self, function: Function, bound: Env, call: Call, env: Env) -> None:
+        """Note which parameters for a key a call gives, and which it leaves out."""
+        file = function.module.path if function.module is not None else ""
+        spread = any(arg.spread for arg in call.args)
+        for param in function.params:
+            if param.rest or spread or not words.key_like(param.name):
+                continue
+            values = (bound.args or {}).get(param.name, [])
+            given = any(
+                not isinstance(v, Const) or v.value not in (None, "", False) for v in values
+            )
+            made = Control(
+                function.name,
+                param.name,
+                (file, param.line, param.name),
+                (file, function.line),
+                (env.file, call.line),
+                given,
+            )
+            if made not in self.found.controls:
+                self.found.controls.append(made)
 
     def _around(self, env: Env, chain: tuple[Hop, ...]) -> str:
         """Return the name of what a call stands in: the function, or the one it is a part of.

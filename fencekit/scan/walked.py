@@ -29,6 +29,21 @@ class Retry:
     by: str
 
 
+@dataclass(slots=True, frozen=True)
+class Control:
+    """A parameter for a key in a function that a tool's path calls, and whether it is given one.
+
+    `place` is the parameter's file, line and name, `entered` the function's file and line.
+    """
+
+    function: str
+    name: str
+    place: tuple[str, int, str]
+    entered: tuple[str, int]
+    call: tuple[str, int]
+    given: bool
+
+
 @dataclass(slots=True)
 class Hit:
     """A write that the walk reached."""
@@ -54,6 +69,7 @@ class Walked:
     weak: list[Hit] = field(default_factory=list)
     stores: list[tuple[str, int, str, int]] = field(default_factory=list)  # file, line, name, order
     lookups: list[tuple[str, int, str, int]] = field(default_factory=list)  # in stores of anything
+    controls: list[Control] = field(default_factory=list)
     unknowns: list[tuple[str, str, int]] = field(default_factory=list)
     cut: list[tuple[str, int]] = field(default_factory=list)
     raises_after: list[int] = field(default_factory=list)
