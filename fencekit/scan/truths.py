@@ -21,7 +21,7 @@ class Truths(Parts):
             if len(expr.options) == 2:  # a or b
                 return True if True in sides else (False if set(sides) == {False} else None)
             return False if False in sides else (True if set(sides) == {True} else None)
-        if not isinstance(expr, Name | Lit | Call | Member):
+        if not isinstance(expr, Name | Lit | Call | Member) or self._looks_up(expr, env):
             return None
         found = self.eval(expr, env)
         sides = []
@@ -31,6 +31,15 @@ class Truths(Parts):
                 return None
             sides.append(bool(value.value))
         return sides[0] if sides and len(set(sides)) == 1 else None
+
+    def _looks_up(self, expr: Expr, env: Env) -> bool:
+        """Tell whether a test asks a container for something that is not known: it may miss."""
+        if not isinstance(expr, Call) or not isinstance(expr.callee, Member):
+            return False
+        if expr.callee.name not in ("get", "has", "find", "pop", "contains", "includes"):
+            return False
+        asked = [v for a in expr.args[:1] for v in self.eval(a.value, env)]
+        return any(not isinstance(v, Const) or v.holes for v in asked)
 
     def _compare(self, expr: Compare, env: Env) -> bool | None:
         left = self.eval(expr.left, env)

@@ -218,3 +218,37 @@ def test_one_name_declared_in_two_arms_stays_two(repo):
     tools = repo({"src/index.ts": ARMS, "src/handlers.ts": HANDLERS + SHOWS})
 
     assert [t["name"] for t in tools if t["candidate"]] == ["send_note"]
+
+
+CACHED = """
+    import httpx
+    from cachetools import TTLCache
+    from mcp.server.fastmcp import FastMCP
+
+    mcp = FastMCP("notes")
+    cache = TTLCache(maxsize=10, ttl=60)
+    seen = {}
+
+    def client(user: str):
+        found = cache.get(user)
+        return found or httpx.Client()
+
+    @mcp.tool()
+    def send_note(user: str, text: str):
+        return client(user).post("https://api.example.com/notes", json={"text": text})
+
+    @mcp.tool()
+    def send_once(user: str, text: str):
+        if seen.get(text):
+            return "sent before"
+        httpx.post("https://api.example.com/notes", json={"text": text})
+        seen[text] = True
+        return "sent"
+    """
+
+
+def test_a_cache_of_clients_is_no_store_of_what_was_seen(repo):
+    tools = {t["name"]: t for t in repo({"server.py": CACHED})}
+
+    assert [g["kind"] for g in tools["send_note"]["guards"]] == []
+    assert [g["kind"] for g in tools["send_once"]["guards"]] == ["dedup-store"]
