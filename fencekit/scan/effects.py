@@ -177,6 +177,8 @@ def _known(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effe
         found = _file(ev, last, call, env)
         if found is not None:
             return found
+        if root in ("fs", "fs/promises", "fs-extra"):
+            return NOTHING  # `lstatSync` reads: its last word is no verb
     if (not root and path == "open") or path in ("io.open", "aiofiles.open"):
         return _open(ev, call, env)
     if from_library(root, words.REDIS_LIBRARIES) and "()" in value.steps:
@@ -611,7 +613,7 @@ def _http_by_verb(
         if "/" in where:
             verb = words.HTTP_VERBS[spelled[1]]
             return http_effect(ev, verb, call, env, around, isinstance(value, Ext))
-    asks = lower in ("request", "fetch", "req", "execute", "call", "do")
+    asks = lower in ("request", "fetch", "req", "execute", "call", "do", "newrequest")
     if call.args and (asks or _names_verb_and_path(ev, call, env)):
         found, _ = _methods(ev, call, env)
         if found:

@@ -132,6 +132,8 @@ QUIET_LIBRARIES = (
     "node:crypto", "node:util", "node:events", "node:os", "@nestjs/common", "@nestjs/core",
     "marked",
     "mark3labs", "modelcontextprotocol", "std", "core", "alloc", "futures", "base64", "regex",
+    "bluemonday", "cache2go", "goquery", "jsdom", "dompurify", "async_hooks", "tough-cookie",
+    "fetch-cookie", "tar-stream", "archiver", "keyv", "node-cache",
     "form-data", "cobra", "pflag", "gjson", "decimal", "schemars", "clap", "axum", "tower",
     "markdownify", "html2text", "jinja2", "attr", "attrs", "marshmallow", "zod-to-json-schema",
     "json-schema", "openapi-types", "mime-types", "mime", "semver", "glob", "minimatch", "diff",
