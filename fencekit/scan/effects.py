@@ -613,7 +613,9 @@ def _http_by_verb(
         if "/" in where:
             verb = words.HTTP_VERBS[spelled[1]]
             return http_effect(ev, verb, call, env, around, isinstance(value, Ext))
-    asks = lower in ("request", "fetch", "req", "execute", "call", "do", "newrequest")
+    asks = lower in (
+        "request", "fetch", "req", "execute", "call", "do", "newrequest", "newrequestwithcontext"
+    )  # fmt: skip
     if call.args and (asks or _names_verb_and_path(ev, call, env)):
         found, _ = _methods(ev, call, env)
         if found:
@@ -690,6 +692,8 @@ def _by_verb(
         return None
     if name in ("replace", "replaceAll") and len(call.args) == 2:
         return None  # of text
+    if name in ("join", "concat") and not isinstance(value, Ext):
+        return None  # of texts and lists
     kind = words.verb_of(name)
     parts = words.split(name)
     near = receiver_words(call.callee.obj)
@@ -712,8 +716,8 @@ def _by_verb(
             asks = set(parts[1:]) & words.QUERYING
             if asks and kind == "adding" and parts[0] not in ("create", "send", "add"):
                 return None
-            noun = plain_noun(parts)
-            return Effect(value.path, kind == "declaring", not noun, target)
+            doubtful = plain_noun(parts) or parts[:1] == ("mutate",)  # whose mutation is in a type
+            return Effect(value.path, kind == "declaring", not doubtful, target)
         if kind == "" and call.args and calls:
             return Effect(value.path, False, False, target, weak=True)
         return None
@@ -740,9 +744,13 @@ def _part_of_answer(value: Ext, env: Env) -> bool:
     module = env.function.module
     if module is None or module.language != "go":
         return False
-    if len(value.steps) == 1:
-        parts = words.split(value.last)
-        return parts[0] in ("new", "convert", "with") or bool({"option", "options"} & set(parts))
+    parts = words.split(value.last)
+    if parts[:1] == ("new",):
+        return True
+    if len(value.steps) == 1:  # a function or a type of a package: `githubv4.IssueState(text)`
+        acts = words.verb_of(parts[0]) in ("adding", "declaring")
+        plain = not acts or (parts[0] in words.NOUNS and len(parts) > 1)
+        return plain or parts[0] == "convert" or bool({"option", "options"} & set(parts))
     for at, step in enumerate(value.steps[:-2]):
         if value.steps[at + 1] == "()" and step.startswith(READ_RESULT):
             return True
@@ -752,7 +760,9 @@ def _part_of_answer(value: Ext, env: Env) -> bool:
 def _makes_client(parts: tuple[str, ...]) -> bool:
     """Tell whether a name only makes a client: `makeApiClient`, `newClient`."""
     makes = parts[0] in ("make", "new", "build", "init") and bool(set(parts[1:]) & words.CLIENT)
-    return makes or parts in (("create", "api", "client"), ("create", "client", "connection"))
+    return makes or parts in (
+        ("create", "api", "client"), ("create", "client", "connection"), ("create", "transport")
+    )  # fmt: skip
 
 
 def _chosen_by_name(value: Value, name: str, target: str) -> Effect | None:

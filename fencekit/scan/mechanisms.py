@@ -180,7 +180,7 @@ def _stores(hits: list[Hit], walked: Walked) -> list[Mechanism]:
 
 def _hints(tool: Tool, hits: list[Hit]) -> list[Mechanism]:
     out: list[Mechanism] = []
-    adding = [h for h in hits if not h.effect.declarative]
+    adding = [h for h in hits if not h.effect.declarative and h.effect.certain]
     if tool.annotations.get("readOnlyHint") is True and hits:
         note = f"Declared read-only; {hits[0].effect.what} is reachable."
         out.append(Mechanism("hint-contradiction", tool.file, tool.line, note))

@@ -35,6 +35,7 @@ ADDING = _words(
     "restart "
     "reset increment decrement bulk batch restock produce forward share spawn kick adjust attach "
     "draft convert merge rollback undo redeploy exec perform apply accept open "
+    "mutate "
     "topup fund borrow repay settle tip donate gift lend bridge wrap unwrap delegate fulfill ship"
 )
 DECLARING = _words(
@@ -46,7 +47,7 @@ DECLARING = _words(
     "cordon uncordon drain rotate refresh sync uninstall upgrade install store "
     "persist overwrite truncate clear expire verify confirm acknowledge ack change promote demote "
     "reassign revert trash undelete publishdraft ensure provision mkdir unset disconnect "
-    "transition decline leave join kick checkout"
+    "unstar unlike unvote unpublish unshare unresolve transition decline leave join kick checkout"
 )
 READING = _words(
     "get list read fetch find search query lookup show describe view retrieve load select count "
@@ -152,6 +153,8 @@ QUIET_LIBRARIES = (
     "org.slf4j", "lombok", "javafx", "org.springframework.http", "org.springframework.util",
     "com.fasterxml.jackson", "jakarta.annotation", "org.apache.commons",
     "com.google.gson", "com.google.common", "reactor.core", "io.swagger",
+    "bluemonday", "cache2go", "goldmark", "mapstructure", "cast", "golang.org/x", "ristretto",
+    "go-cache", "testify", "html-to-markdown", "go-querystring", "backoff/v4", "backoff/v5",
     "governor", "moka", "lru", "prometheus", "rust_decimal", "dotenvy", "dotenv", "figment",
     "rmcp_macros", "bytes", "http_body_util", "tower_http", "secrecy", "zeroize", "arc_swap",
     "tokio_retry", "backoff", "backon", "again",
@@ -220,7 +223,7 @@ MONEY_NOT = _words(
     "template templates report reports reminder remind label labels tracking shipment shipping "
     "contact "
     "plan plans item items category terms receipt receipts address contacts watchlist metadata "
-    "onboarding config configuration"
+    "onboarding config configuration notification notifications thread remind qr"
 )
 
 # Keys: names of a value by which the far side can tell a repeat from a new action.
