@@ -464,8 +464,9 @@ def body_says(ev: Evaluator, call: Call, env: Env) -> str:
                         return "read"
             has_rpc = not isinstance(ev.entry(value, "jsonrpc")[0], Unknown)
             for rpc in ev.entry(value, "method") if has_rpc else ():
-                if isinstance(rpc, Const) and isinstance(rpc.value, str):
-                    return rpc_says(rpc.value)
+                told = rpc.value if isinstance(rpc, Const) and isinstance(rpc.value, str) else ""
+                if told and told.upper() not in HTTP_NAMES:  # of a spread, which may hold anything
+                    return rpc_says(told)
     return ""
 
 
