@@ -35,7 +35,8 @@ def _options(function: Any) -> Any:
 @click.command(short_help="Put the fence in front of the MCP servers of your hosts.")
 @_options
 @click.option("--scope", help="One scope for the chosen servers (by default each its name).")
-def command(servers: tuple[str, ...], scope: str | None, **options: Any) -> None:
+@click.option("--include-url", is_flag=True, help="Remote servers (Streamable HTTP) as well.")
+def command(servers: tuple[str, ...], scope: str | None, include_url: bool, **options: Any) -> None:
     """Put `fencekit wrap` in front of SERVERS in the files of Claude Code, Claude Desktop, Cursor,
     VS Code and Windsurf. Without SERVERS it lists what is found and changes nothing.
     """
@@ -46,7 +47,7 @@ def command(servers: tuple[str, ...], scope: str | None, **options: Any) -> None
     if chosen is None:
         _list(found, notes)
         return
-    made = plan.install(found, texts, chosen, _own_path(), scope)
+    made = plan.install(found, texts, chosen, _own_path(), scope, include_url=include_url)
     made.notes[:0] = notes
     _carry_out(made, options["dry_run"], "behind the fence: ")
 

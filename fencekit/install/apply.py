@@ -83,8 +83,9 @@ def apply(plan: Plan, project: Path) -> list[str]:
 
 def _through_claude(claude: str, change: Change, project: Path) -> str:
     server, scope = change.server, change.server.place.level
-    entry = {**server.node.value, "command": change.new.program, "args": list(change.new.args)}
-    entry.setdefault("type", "stdio")
+    entry = change.entry()
+    if "command" in entry:
+        entry.setdefault("type", "stdio")
     steps = (
         ["mcp", "remove", "--scope", scope, server.name],
         ["mcp", "add-json", "--scope", scope, server.name, json.dumps(entry)],

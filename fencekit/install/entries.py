@@ -43,9 +43,10 @@ def is_url(entry: Any) -> bool:
 
 
 def is_wrapped(command: Command) -> bool:
-    """Whether an entry starts a fence in front of a command."""
+    """Whether an entry starts a fence in front of a command or a URL."""
     stem = posixpath.basename(ntpath.basename(command.program)).removesuffix(".exe")
-    return stem == "fencekit" and command.args[:1] == ("wrap",) and "--" in command.args
+    fences = "--" in command.args or "--url" in command.args
+    return stem == "fencekit" and command.args[:1] == ("wrap",) and fences
 
 
 def wrapped(command: Command, fencekit: str, scope: str | None) -> Command:

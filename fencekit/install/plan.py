@@ -6,11 +6,13 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from fencekit.install import entries, jsonc
-from fencekit.install.entries import Command
+from fencekit.install import entries, jsonc, remote
+from fencekit.install.entries import Command, Edits
 from fencekit.install.hosts import Place
 from fencekit.install.jsonc import Node
+from fencekit.install.remote import Swap
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,23 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One entry that gets another command."""
+    """One entry that gets another command, or, of a remote server, other members."""
 
     server: Server
-    new: Command
+    new: Command | Swap
+
+    def edits(self, text: str) -> Edits:
+        """Return the changes of the file's text."""
+        if isinstance(self.new, Command):
+            return entries.edits(text, self.server.node, self.new)
+        return remote.edits(text, self.server.node, self.new)
+
+    def entry(self) -> dict[str, Any]:
+        """Return the entry as it becomes."""
+        old = self.server.node.value
+        if isinstance(self.new, Command):
+            return {**old, "command": self.new.program, "args": list(self.new.args)}
+        return remote.swapped(old, self.new)
 
 
 @dataclass(slots=True)
@@ -50,7 +65,7 @@ class Plan:
             edit
             for change in self.changes
             if change.server.place.path == path
-            for edit in entries.edits(text, change.server.node, change.new)
+            for edit in change.edits(text)
         ]
         return jsonc.replaced(text, made)
 
@@ -102,8 +117,10 @@ def install(
     chosen: Callable[[Server], bool],
     fencekit: str,
     scope: str | None,
+    *,
+    include_url: bool = False,
 ) -> Plan:
-    """Plan to put the fence in front of the chosen servers.
+    """Plan to put the fence in front of the chosen servers, remote ones only with `include_url`.
 
     User-level entries get the absolute path `fencekit` and a scope (by default their own name),
     because their hosts start them anywhere and without the shell's PATH.
@@ -112,18 +129,29 @@ def install(
     for server in filter(chosen, found):
         where = f"{server.name} in {server.place.path}"
         command = server.command
+        user = server.place.level != "project"
+        own = _name(scope if scope is not None else server.name if user else None)
+        program = fencekit if user else "fencekit"
         if command is None:
-            what = "names a remote server" if entries.is_url(server.node.value) else "is not known"
-            plan.notes.append(f"{where} is left alone: it {what}; see `fencekit wrap --url`")
+            leads = remote.remote_of(server.node.value) if include_url else None
+            if leads is not None:
+                plan.changes.append(Change(server, remote.fenced(leads, program, own)))
+            else:
+                plan.notes.append(f"{where} is left alone: it {_why_not(server, include_url)}")
         elif entries.is_wrapped(command):
             plan.notes.append(f"{where} is behind the fence already")
         else:
-            user = server.place.level != "project"
-            own = scope if scope is not None else server.name if user else None
-            program = fencekit if user else "fencekit"
-            plan.changes.append(Change(server, entries.wrapped(command, program, _name(own))))
+            plan.changes.append(Change(server, entries.wrapped(command, program, own)))
     plan.notes += _still_raw(found, plan)
     return plan
+
+
+def _why_not(server: Server, include_url: bool) -> str:
+    if not entries.is_url(server.node.value):
+        return "is not known"
+    if include_url:
+        return "is no Streamable HTTP server whose entry can be put back; see `fencekit wrap --url`"
+    return "names a remote server; --include-url fences it too"
 
 
 def uninstall(
@@ -137,6 +165,17 @@ def uninstall(
             continue
         if command.args[-1] == "--":
             plan.notes.append(f"{server.name} in {server.place.path} wraps nothing; left alone")
+            continue
+        if remote.is_fenced(command):
+            member = "serverUrl" if server.place.host == "windsurf" else "url"
+            swap = remote.unfenced(server.node.value, command, member)
+            if swap is not None:
+                plan.changes.append(Change(server, swap))
+            else:
+                plan.notes.append(
+                    f"{server.name} in {server.place.path} is left alone: its variables are no "
+                    "longer those that the fence put there"
+                )
             continue
         plan.changes.append(Change(server, entries.unwrapped(command)))
     return plan
@@ -153,14 +192,22 @@ def _name(scope: str | None) -> str | None:
 def _still_raw(found: list[Server], plan: Plan) -> Iterator[str]:
     """Warn of entries through which a fenced server can still be reached without the fence."""
     changed = {id(change.server) for change in plan.changes}
-    fenced = {change.server.command for change in plan.changes}
+    fenced = {_target(change.server) for change in plan.changes}
     for server in found:
         command = server.command
         if command is not None and entries.is_wrapped(command) and command.args[-1] != "--":
-            fenced.add(entries.unwrapped(command))
+            at_url = remote.is_fenced(command)
+            fenced.add(remote.url_of(command) if at_url else entries.unwrapped(command))
     for server in found:
-        if id(server) not in changed and server.command in fenced:
+        target = _target(server)
+        if id(server) not in changed and target is not None and target in fenced:
             yield (
                 f"warning: {server.name} in {server.place.path} still reaches the same server "
                 "without the fence, which is only a fence if it is the only door"
             )
+
+
+def _target(server: Server) -> Command | str | None:
+    """Return what an entry reaches: what it starts, or its URL."""
+    leads = remote.remote_of(server.node.value)
+    return server.command if leads is None else leads.url

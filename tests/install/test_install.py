@@ -250,3 +250,98 @@ def test_every_known_host_has_a_place(tmp_path):
 def test_what_is_no_json_is_refused_with_its_line(text):
     with pytest.raises(ValueError, match=r"line \d+: "):
         jsonc.parse(text)
+
+
+REMOTE = """{
+  "servers": {
+    "plain": { "url": "https://example.com/mcp" },
+    "keyed": {
+      "type": "http", // by its address
+      "url": "https://example.org/mcp",
+      "headers": {
+        "Authorization": "Bearer ${input:token}",
+        "X-Team": "a"
+      },
+      "disabled": false
+    },
+    "old": { "type": "sse", "url": "https://example.net/sse" }
+  }
+}
+"""
+
+
+@pytest.fixture
+def remote(tmp_path):
+    path = tmp_path / "mcp.json"
+    path.write_text(REMOTE)
+    return path
+
+
+def test_remote_entries_are_fenced_only_where_asked_and_keep_secrets_out_of_the_arguments(remote):
+    assert "--include-url" in run("install", "--all", "--file", str(remote)).output
+    assert remote.read_text() == REMOTE
+
+    made = run("install", "--all", "--include-url", "--file", str(remote), "--scope", "team")
+
+    assert made.exit_code == 0, made.output
+    entries = jsonc.parse(remote.read_text()).value["servers"]
+    assert entries["plain"] == {
+        "command": "fencekit",
+        "args": ["wrap", "--scope", "team", "--url", "https://example.com/mcp"],
+    }
+    assert entries["keyed"] == {
+        "type": "stdio",
+        "command": "fencekit",
+        "args": [
+            "wrap", "--scope", "team", "--url", "https://example.org/mcp",
+            "--header", "Authorization: $FENCEKIT_HEADER_AUTHORIZATION",
+            "--header", "X-Team: $FENCEKIT_HEADER_X_TEAM",
+        ],
+        "env": {
+            "FENCEKIT_HEADER_AUTHORIZATION": "Bearer ${input:token}",
+            "FENCEKIT_HEADER_X_TEAM": "a",
+        },
+        "disabled": False,
+    }  # fmt: skip
+    assert "// by its address" in remote.read_text()
+    assert entries["old"] == {"type": "sse", "url": "https://example.net/sse"}
+    assert "old" in made.output
+    again = run("install", "--all", "--include-url", "--file", str(remote)).output
+    assert "plain in" in again
+    assert "behind the fence already" in again
+
+
+def test_a_fenced_remote_entry_is_put_back_as_it_was(remote):
+    run("install", "--all", "--include-url", "--file", str(remote))
+    run("uninstall", "--all", "--file", str(remote))
+    assert jsonc.parse(remote.read_text()).value == jsonc.parse(REMOTE).value
+
+
+def test_variables_that_somebody_added_since_are_not_thrown_away(remote):
+    run("install", "keyed", "--include-url", "--file", str(remote))
+    text = remote.read_text().replace('"env": {', '"env": {"MINE": "1", ')
+    remote.write_text(text)
+    made = run("uninstall", "keyed", "--file", str(remote))
+    assert "left alone" in made.output
+    assert remote.read_text() == text
+
+
+def test_an_address_that_is_still_reached_raw_is_told(remote):
+    text = REMOTE.replace('"old": { "type": "sse", "url": "https://example.net/sse" }',
+                          '"twin": { "url": "https://example.com/mcp" }')  # fmt: skip
+    remote.write_text(text)
+    made = run("install", "plain", "--include-url", "--file", str(remote))
+    assert "warning: twin" in made.output
+
+
+def test_what_a_fenced_remote_entry_starts_is_understood_by_wrap(remote):
+    """The spelling of the arguments is the one that `wrap` reads, not only one like it."""
+    from fencekit.cli.wrap import command
+
+    run("install", "keyed", "--include-url", "--file", str(remote))
+    entry = jsonc.parse(remote.read_text()).value["servers"]["keyed"]
+    context = command.make_context("wrap", list(entry["args"][1:]))
+    assert context.params["url"] == "https://example.org/mcp"
+    assert context.params["header"] == (
+        "Authorization: $FENCEKIT_HEADER_AUTHORIZATION", "X-Team: $FENCEKIT_HEADER_X_TEAM",
+    )  # fmt: skip
