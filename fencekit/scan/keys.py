@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fencekit.scan import words
-from fencekit.scan.effects import steps_after
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import Call, Expr, Member
+from fencekit.scan.http_calls import steps_after
 from fencekit.scan.values import Const, Env, Ext, Func, Input, Inst, Record, Seq, Unknown, Value
 
 MAX_DEPTH = 8

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fencekit.scan import effects, keys, natives, resent, stores, words
-from fencekit.scan.effects import Effect
+from fencekit.scan.effect import Effect, called_name
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import (
     Assign,
@@ -104,7 +104,7 @@ class Walker:
         hop = Hop(symbol, module.path if module else "", function.line, certain)
         pushed = 0
         for mark in function.marks:
-            name = effects.called_name(mark) if isinstance(mark, Call) else last_name(mark)
+            name = called_name(mark) if isinstance(mark, Call) else last_name(mark)
             if is_retry(name):
                 self._retries.append(Retry(hop.file, mark.line, name))
                 pushed += 1
@@ -276,7 +276,7 @@ class Walker:
 
     def _call(self, call: Call, env: Env, chain: tuple[Hop, ...]) -> None:
         self._order += 1
-        name = effects.called_name(call)
+        name = called_name(call)
         stores.note(
             self.found, call, name, env.file, self._order, failing=bool(self._handler_depth)
         )
@@ -506,7 +506,7 @@ def forwards(function: Function, call: Call, effect: Effect) -> bool:
     module = function.module
     if module is None or module.language != "go" or effect.what.startswith(("HTTP", "SQL", "RPC")):
         return False
-    return effects.called_name(call) == function.name
+    return called_name(call) == function.name
 
 
 def _opens_session(named: set[str]) -> bool:

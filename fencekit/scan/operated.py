@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fencekit.scan import effects
+from fencekit.scan.effect import NOTHING
 from fencekit.scan.facts import Call, Function, Name
+from fencekit.scan.http_calls import by_verb_and_path
 from fencekit.scan.toolspec import Tool, name_of
 from fencekit.scan.values import Env
 from fencekit.scan.walked import Hit, Hop, Walked
@@ -24,7 +25,7 @@ def by_operation(tool: Tool, walked: Walked) -> Walked:
     if tool.data is None:
         return walked
     verb, path = tool.data
-    effect = effects.by_verb_and_path(verb, path, tool.operation or tool.name)
+    effect = by_verb_and_path(verb, path, tool.operation or tool.name)
     if tool.style != "openapi":
         kept = [h for h in walked.hits if effect.what or not h.effect.what.startswith("HTTP")]
         return replace(walked, hits=kept)
@@ -52,7 +53,7 @@ def _sending(tool: Tool, walked: Walked) -> list[Hit]:
 
 def _at_executor(tool: Tool) -> Hit:
     """Return the write of a tool that an SDK runs, or whose executor shows no call."""
-    nothing = effects.NOTHING
+    nothing = NOTHING
     if tool.executor is not None:
         call, env = tool.executor
         hop = Hop(name_of(call.callee), env.file, call.line, True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fencekit.scan import words
-from fencekit.scan.effects import from_library
+from fencekit.scan.effect import from_library
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import Call, Class, Expr, Function, Member
 from fencekit.scan.project import Project

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fencekit.scan import effects, words
+from fencekit.scan import words
+from fencekit.scan.effect import receiver_words
 from fencekit.scan.facts import Call, Index, Member
 from fencekit.scan.walked import Walked
 
@@ -13,7 +14,7 @@ STRONG = words.STORES - {"cache", "known", "existing", "store", "keys", "sent", 
 
 def note_put(found: Walked, target: Index, file: str, order: int) -> None:
     """Note `seen[key] = value`."""
-    near = effects.receiver_words(target.obj) & words.STORES
+    near = receiver_words(target.obj) & words.STORES
     if near:
         found.stored.append((file, target.line, ".".join(sorted(near)), order))
 
@@ -26,7 +27,7 @@ def note(found: Walked, call: Call, name: str, file: str, order: int, *, failing
     callee = call.callee
     if not isinstance(callee, Member):
         return
-    near = effects.receiver_words(callee.obj)
+    near = receiver_words(callee.obj)
     parts = set(words.split(name))
     if not near & words.STORES and not parts & words.STORES:
         return

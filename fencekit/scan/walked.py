@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fencekit.scan import keys
-from fencekit.scan.effects import Effect
+from fencekit.scan.effect import Effect
 from fencekit.scan.facts import Call, Function
 from fencekit.scan.values import Env
 

@@ -1,0 +1,105 @@
+"""What a name of an outside package stands for: a client, a type, a part of an answer."""
+
+from __future__ import annotations
+
+from fencekit.scan import words
+from fencekit.scan.facts import Call
+from fencekit.scan.values import Env, Ext
+
+READ_RESULT = ("Get", "List", "Search", "Find", "Fetch")
+
+
+def part_of_answer(value: Ext, env: Env) -> bool:
+    """Tell whether a call in Go works on what a read gave, or makes a value or an option.
+
+    `api.GetHistory(ctx).Messages[0].BlockType()`, `slack.MsgOptionText(…)`, `rate.NewLimiter(…)`.
+    """
+    module = env.function.module
+    if module is None or module.language != "go":
+        return False
+    parts = words.split(value.last)
+    if parts[:1] == ("new",):
+        return True
+    if len(value.steps) == 1:  # a function or a type of a package: `githubv4.IssueState(text)`
+        acts = words.verb_of(parts[0]) in ("adding", "declaring")
+        plain = not acts or (parts[0] in words.NOUNS and len(parts) > 1)
+        return plain or parts[0] == "convert" or bool({"option", "options"} & set(parts))
+    for at, step in enumerate(value.steps[:-2]):
+        if value.steps[at + 1] == "()" and step.startswith(READ_RESULT):
+            return True
+    return False
+
+
+def makes_client(parts: tuple[str, ...]) -> bool:
+    """Tell whether a name only makes a client: `makeApiClient`, `newClient`."""
+    makes = parts[0] in ("make", "new", "build", "init") and bool(set(parts[1:]) & words.CLIENT)
+    return makes or parts in (
+        ("create", "api", "client"), ("create", "client", "connection"), ("create", "transport")
+    )  # fmt: skip
+
+
+def plain_noun(parts: tuple[str, ...]) -> bool:
+    """Tell whether a name may name a thing as well as an act: `client.invite(code)` reads one."""
+    alone = len(parts) == 1 or words.verb_of(parts[0]) == ""  # `client.audit_log(id)`
+    return bool(parts) and parts[-1] in words.NOUNS and alone
+
+
+def sent_builder(value: Ext, name: str, call: Call) -> bool:
+    """Tell whether a call only carries out what a builder's earlier step says."""
+    if name in ("createStatement", "executeQuery"):
+        return True
+    if name == "send" and not call.args:
+        return "()" in value.steps
+    asked = any(s.startswith(("query", "prepare", "sql")) for s in value.steps[:-1])
+    if (
+        len(value.steps) > 2 and value.steps[-2] == "()" and not call.args
+    ):  # `events().list(…).execute()`
+        asked = asked or bool(words.verb_of(value.steps[-3]))
+    asked = asked or "prepareStatement" in value.steps
+    return asked and name in ("execute", "run", "exec", "send", "executeUpdate", "executeBatch")
+
+
+def outside_type(value: Ext, env: Env) -> bool:
+    """Tell whether a value is made by a Rust type that nothing here declares, as preludes give."""
+    module = env.function.module
+    rust = module is not None and module.language == "rust"
+    return rust and value.steps[0][:1].isupper() and value.steps[0] not in RUST_TYPES
+
+
+RUST_TYPES = frozenset({
+    "Vec", "String", "Box", "Option", "Result", "Rc", "Arc", "Some", "Ok", "Err", "None", "Default",
+    "Iterator", "HashMap", "BTreeMap", "HashSet", "Self",
+})  # fmt: skip
+
+
+# Methods of Rust's own texts and lists.
+RUST_OWN = frozenset({
+    "push_str", "insert_str", "copy_from_slice", "clone_from_slice", "extend_from_slice",
+    "write_str", "write_fmt", "get_or_insert_with", "or_insert_with", "push_back", "push_front",
+    "add_assign",
+})  # fmt: skip
+
+
+VALUES = frozenset({"builder", "options", "config", "settings", "filter", "metadata", "headers"})
+
+
+MAKERS = frozenset({"new", "try", "from", "builder", "default", "with", "of", "open", "init"})
+
+
+def makes_type(value: Ext, env: Env) -> bool:
+    """Tell whether a call in Rust only makes a value: `Request::new(…)`, `.with_page(…)`."""
+    module = env.function.module
+    if module is None or module.language != "rust":
+        return False
+    own = [s for s in value.steps if s[:1].isupper()]
+    named = set(words.split(own[-1])) if own else set()
+    built = named & VALUES or "builder" in value.steps[:-1]
+    if built and not {"build", "send"} & set(value.steps):
+        return True
+    if value.last.startswith("with_") or (
+        value.last.startswith("set_") and value.steps.count("()") == 1 and not named & words.CLIENT
+    ):
+        return True  # an option of a value that was just made
+    on_type = len(value.steps) > 1 and value.steps[-2][:1].isupper()
+    made = on_type and "()" not in value.steps
+    return made and bool(set(words.split(value.last)[:1]) & MAKERS)
