@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fencekit.scan.evaluate import Evaluator
-from fencekit.scan.facts import Call, Dict, Expr, Function, ListOf, Lit, Name
+from fencekit.scan.facts import Call, Dict, Expr, Function, ListOf, Lit, Name, Scope
 from fencekit.scan.scopes import children, scope_of
 from fencekit.scan.toolspec import HANDLER_KEYS
 from fencekit.scan.values import Env, Func
@@ -17,26 +17,39 @@ from fencekit.scan.values import Env, Func
 
 def handler_beside(ev: Evaluator, expr: Expr, holder: Function, env: Env) -> Func | None:
     """Return the handler beside an expression, directly or where the name it is given is used."""
-    for root, name in scope_of(holder).roots:
-        around = _ancestors(root, expr)
-        if around is None:
-            continue
-        found = _among(ev, expr, around, env)
-        if found is None and name:
-            found = _with_name(ev, name, holder, env)
-        return found
-    return None
+    above = _above(scope_of(holder))
+    if id(expr) not in above:
+        return None
+    found = _among(ev, expr, _ancestors(above, expr), env)
+    name = above[id(expr)][1]
+    if found is None and name:
+        found = _with_name(ev, name, holder, env)
+    return found
 
 
-def _ancestors(root: Expr, wanted: Expr) -> list[Expr] | None:
-    """Return the expressions around one, innermost first; None where it is not below the root."""
-    if root is wanted:
-        return []
-    for child in children(root):
-        inner = _ancestors(child, wanted)
-        if inner is not None:
-            return [*inner, root]
-    return None
+def _above(scope: Scope) -> dict[int, tuple[Expr | None, str]]:
+    """Return what each expression of a body stands in, and the name its root is given."""
+    if scope.above is None:
+        scope.above = {}
+        for root, name in scope.roots:
+            stack: list[tuple[Expr, Expr | None]] = [(root, None)]
+            while stack:
+                here, parent = stack.pop()
+                scope.above.setdefault(id(here), (parent, name))
+                if isinstance(here, Name):
+                    scope.uses.setdefault(here.id, []).append(here)
+                stack.extend((child, here) for child in children(here))
+    return scope.above
+
+
+def _ancestors(above: dict[int, tuple[Expr | None, str]], expr: Expr) -> list[Expr]:
+    """Return the expressions around one, innermost first."""
+    out: list[Expr] = []
+    parent = above[id(expr)][0]
+    while parent is not None:
+        out.append(parent)
+        parent = above[id(parent)][0]
+    return out
 
 
 def _among(ev: Evaluator, expr: Expr, around: list[Expr], env: Env) -> Func | None:
@@ -66,19 +79,10 @@ def _others(outer: Expr, inner: Expr) -> Iterator[Expr]:
 
 def _with_name(ev: Evaluator, name: str, holder: Function, env: Env) -> Func | None:
     """Find `tool := …` again where it is used together with a function."""
-    for root, _ in scope_of(holder).roots:
-        for used in _uses(root, name):
-            around = _ancestors(root, used)
-            found = _among(ev, used, around or [], env)
-            if found is not None:
-                return found
+    scope = scope_of(holder)
+    above = _above(scope)
+    for used in scope.uses.get(name, ()):
+        found = _among(ev, used, _ancestors(above, used), env)
+        if found is not None:
+            return found
     return None
-
-
-def _uses(root: Expr, name: str) -> Iterator[Expr]:
-    stack = [root]
-    while stack:
-        here = stack.pop()
-        if isinstance(here, Name) and here.id == name:
-            yield here
-        stack.extend(children(here))

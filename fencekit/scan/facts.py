@@ -388,3 +388,5 @@ class Scope:
     # What statements evaluate, outermost, with the name it is given if it is given a plain one.
     roots: list[tuple[Expr, str]] = field(default_factory=list)
     reach: dict[int, frozenset[int] | None] = field(default_factory=dict)  # see `reach`
+    above: dict[int, tuple[Expr | None, str]] | None = None  # see `beside`
+    uses: dict[str, list[Expr]] = field(default_factory=dict)  # plain names in the roots
