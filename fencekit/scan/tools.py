@@ -124,6 +124,7 @@ class Finder(
 
     def _unique(self) -> list[Tool]:
         """Give each declaration its own place, and drop what was found twice."""
+        self.tools = [t for t in self.tools if t.file and not _is_wrapper(t)]
         shared: dict[tuple[str, int], set[str]] = {}
         for tool in self.tools:
             shared.setdefault((tool.file, tool.line), set()).add(tool.name)
@@ -138,10 +139,21 @@ class Finder(
         kept: list[Tool] = []
         last: dict[tuple[str, str], Tool] = {}
         for tool in sorted(out.values(), key=lambda t: (t.file, t.line, t.name)):
-            known = last.get((tool.name, tool.file))
+            declared = (tool.declared_name or tool.name, tool.file)
+            known = last.get(declared)
             if known is not None and tool.line - known.line <= SAME_CALL:
                 known.handler = known.handler or tool.handler  # a wrapper's call and what it holds
-                continue
-            last[tool.name, tool.file] = tool
+                if not tool.declared_name or known.declared_name:
+                    continue
+                kept.remove(known)  # the one that bears its server's prefix is advertised
+            last[declared] = tool
             kept.append(tool)
         return kept
+
+
+def _is_wrapper(tool: Tool) -> bool:
+    """Tell whether a name is that of a decorator's inner function, which bears another's."""
+    function = tool.handler.function if tool.handler is not None else None
+    if function is None or tool.name != function.name:
+        return False
+    return any(name_of(m.callee if isinstance(m, Call) else m) == "wraps" for m in function.marks)

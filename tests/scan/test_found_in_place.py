@@ -199,3 +199,17 @@ def test_modules_and_records_that_hold_each_other_end_no_scan(tmp_path):
         "server.tool('b', async () => two.text);\n",
     }
     assert sorted(tools(write(tmp_path, files))) == ["a", "b"]
+
+
+def test_a_wrapper_of_a_handler_is_no_tool_of_its_own(tmp_path):
+    text = (
+        "import functools\nfrom fastmcp import FastMCP\n\nmcp = FastMCP('notes')\n\n"
+        "def told(fn):\n    @functools.wraps(fn)\n    def wrapper(*args):\n"
+        "        return fn(*args)\n    mcp.tool(wrapper)\n    return wrapper\n\n"
+        "@mcp.tool()\ndef add_note(text: str) -> str:\n    return text\n\n"
+        "@told\ndef drop_note(text: str) -> str:\n    return text\n"
+    )
+    found = tools(write(tmp_path, {"notes.py": text}))
+    assert "wrapper" not in found
+    assert "add_note" in found
+    assert all(tool["file"] == "notes.py" for tool in found.values())
