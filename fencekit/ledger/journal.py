@@ -22,6 +22,7 @@ from fencekit.core.state import OPEN, DomainHead, Floor, IntentKey, IntentRecord
 from fencekit.ledger import codec
 
 VERSION = 1
+_BEGIN = b'{"v":'
 _SUM = b',"sum":"'
 _END = b'"}\n'
 
@@ -183,10 +184,13 @@ def _refuse_if_synced(data: bytes, start: int, number: int) -> None:
 
 
 def _later(data: bytes, start: int) -> Iterator[Line]:
-    while True:
+    """Yield the whole lines from here on, wherever they begin.
+
+    A line is found by how it begins and not by the newline before it, which may be what is damaged.
+    Inside a text its quotes would be escaped.
+    """
+    while (start := data.find(_BEGIN, start)) >= 0:
         line = parse_alone(data, start)
         if line is not None:
             yield line
-        start = data.find(b"\n", start) + 1
-        if not start:
-            return
+        start += 1
