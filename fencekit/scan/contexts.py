@@ -19,7 +19,7 @@ def expand(ev: Parts, expr: Expr, env: Env, depth: int = 0) -> list[Env]:
     """Return activations that give the names in `expr` one value at a time."""
     if depth > 5 or ev.spent:
         return [env]
-    source = _source(ev, expr, env)
+    source = _source(ev, expr, env, frozenset(), set())
     ev.steps += 1
     if source is None or ev.spent:
         return [env]
@@ -32,21 +32,28 @@ def expand(ev: Parts, expr: Expr, env: Env, depth: int = 0) -> list[Env]:
     return out
 
 
-def _source(
-    ev: Parts, expr: Expr, env: Env, seen: frozenset[str] = frozenset()
-) -> list[Env] | None:
+Done = set[tuple[int, str, int]]
+"""Uses of names (activation, name, line) from which nothing was found: a text that is put together
+over many lines hangs on itself along ever more ways."""
+
+
+def _source(ev: Parts, expr: Expr, env: Env, seen: frozenset[str], done: Done) -> list[Env] | None:
     """Find the first loop or parameter the expression hangs on that takes several values."""
     for here in walk_expr(expr):
         if isinstance(here, Lambda) or not isinstance(here, Name) or here.id in seen:
             continue
-        found = _binding_source(ev, here.id, env, seen | {here.id}, here.line)
+        use = (id(env), here.id, here.line)
+        if use in done:
+            continue
+        done.add(use)
+        found = _binding_source(ev, here.id, env, seen | {here.id}, here.line, done)
         if found is not None:
             return found
     return None
 
 
 def _binding_source(
-    ev: Parts, name: str, env: Env, seen: frozenset[str], line: int
+    ev: Parts, name: str, env: Env, seen: frozenset[str], line: int, done: Done
 ) -> list[Env] | None:
     scope = scope_of(env.function)
     if name == "cls" and env.function.name == "__init_subclass__":
@@ -59,7 +66,7 @@ def _binding_source(
         if binding.kind == "loop" and binding.value is not None:
             if id(binding.value) in env.picks:
                 return None
-            inner = _source(ev, binding.value, env, seen)
+            inner = _source(ev, binding.value, env, seen, done)
             if inner is not None:
                 return inner
             found = elements(ev, ev.eval(binding.value, env))
@@ -67,11 +74,11 @@ def _binding_source(
         if binding.kind == "param" and env.args is None and not env.picks.get(id(env.function)):
             return _entered(ev, env)
         if binding.kind == "value" and binding.value is not None:
-            inner = _source(ev, binding.value, env, seen)
+            inner = _source(ev, binding.value, env, seen, done)
             if inner is not None:
                 return inner
     if name not in scope.names and env.closure is not None:
-        outer = _binding_source(ev, name, env.closure, seen, line)
+        outer = _binding_source(ev, name, env.closure, seen, line, done)
         if outer is not None:
             return [_reclose(env, closure) for closure in outer]
     if name in ("self", "this") and env.args is None and env.function.owner is not None:
