@@ -1,126 +1,276 @@
-"""A client process of the chaos run: random verbs over a few intents, every answer written down.
+"""A client process of the chaos run: random verbs over a few intents, everything written down.
 
-Usage: client URL FOLDER NAME SEED STEPS [FAULT]. A fault is planted in this process only, to show
-that the checker finds it.
+Usage: client URL FOLDER NAME SEED THREADS [FAULT]. It runs until its standard input says "stop"; a
+line "step MS" steps its clocks. Several threads are several callers of one ledger.
 """
 
 from __future__ import annotations
 
-import json
-import os
+import itertools
 import random
 import sys
-from dataclasses import replace
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
-from fencekit import Fence, FenceConfig, FenceError
-from fencekit.core import prepare, table
-from fencekit.core.messages import Fresh, Replay
-from fencekit.core.state import Done, PreparedEffect
-from fencekit.core.table import OnPrepare, Situation
+from fencekit import Fence, FenceConfig
+from fencekit.core.errors import FenceError, LedgerError
+from fencekit.core.messages import Fresh, Head, Prepare, Seen
+from fencekit.core.state import Done, IntentKey, PreparedEffect, Unknown
+from fencekit.fence.draw import HolderKind
+from fencekit.ledger.open import scheme_of
+from tests.chaos.faults import FAULTS, step_clock
+from tests.chaos.linear import by_intent
+from tests.chaos.record import Held, Recorder, effects, told
 
-# One intent for so many steps: each is asked for several times, by every client.
-STEPS_AN_INTENT = 5
-ADMITS = {
-    "admits in flight": {Situation.OTHERS, Situation.OTHERS_DEAD},
-    "frees unknown": {Situation.UNKNOWN_OTHERS},
-    "forgets what is done": {Situation.DONE_OTHERS},
-}
-
-
-def plant(fault: str, fence: Fence) -> None:
-    """Break one rule, in this process."""
-    original = table.row
-    rules: Any = prepare
-    if fault in ADMITS:
-
-        def row(situation: Situation) -> table.Row:
-            cells = original(situation)
-            return replace(cells, prepare=OnPrepare.ADMIT) if situation in ADMITS[fault] else cells
-
-        rules.row = row
-    if fault == "answers before it is kept":
-        tables: Any = fence.ledger
-        write = tables._tables.write
-
-        def forgets(writes: Any, audit: Any) -> None:
-            records = writes.intents.values()
-            if not any(r is not None and isinstance(r.state, Done) for r in records):
-                write(writes, audit)
-
-        tables._tables.write = forgets
-    if fault == "another's result":
-        rules.Replay = lambda sealed, at_ms: Replay(replace(sealed, hash="f" * 64), at_ms)
+LEASE_S = 1.0
+EPOCH_S = 0.4
+"""For how long three intents are the present ones; older ones are asked for more rarely."""
+PAUSE_S = 0.008
+DOMAINS = ("d0", "d1")
+PRINCIPALS = ("", "alice")
 
 
 class Client:
-    """Holds some attempts open at a time, as a busy agent does."""
+    """What the callers of one process share."""
 
-    def __init__(self, fence: Fence, folder: Path, name: str, seed: str, steps: int) -> None:
-        self.fence, self.name = fence, name
-        self.intents = [f"pay-{n}" for n in range(steps // STEPS_AN_INTENT)]
-        self.chance = random.Random(seed)
+    def __init__(self, fence: Fence, recorder: Recorder) -> None:
+        self.fence, self.recorder = fence, recorder
+        self.stop = threading.Event()
+        self.step_ms = 0
+        self.numbers = itertools.count()
+        self.prepares = 0
+
+
+class Caller:
+    """Holds some attempts open at a time, as a busy agent does, and judges others' as operator."""
+
+    def __init__(self, client: Client, seed: str) -> None:
+        self.client, self.chance = client, random.Random(seed)
+        self.draw = client.fence.calls.draw
         self.open: list[PreparedEffect] = []
-        flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY
-        self.history = os.open(folder / f"{name}.history", flags)
-        self.effects = os.open(folder / "effects", flags)
+        self.ran: set[str] = set()
+        self.adopted: set[str] = set()
+        # Attempts that take longer than their lease: not ended before this.
+        self.busy: dict[str, float] = {}
+        self.unheard: list[Any] = []
+        self.sent: list[Any] = []
+        self.cited: dict[str, int] = {}
 
-    def say(self, verb: str, intent: str, answer: str, **more: object) -> None:
-        """Write down what was heard, in one write."""
-        line = {"client": self.name, "verb": verb, "intent": intent, "answer": answer, **more}
-        os.write(self.history, json.dumps(line).encode() + b"\n")
+    def run(self) -> None:
+        """Do one thing after another until told to stop."""
+        verbs = {
+            self.begin: 30, self.end: 28, self.beat: 7, self.again: 9, self.judge: 16,
+            self.read: 6, self.reserve: 3, self.tidy: 2, self.scan: 1,
+        }  # fmt: skip
+        while not self.client.stop.wait(self.chance.expovariate(1 / PAUSE_S)):
+            (verb,) = self.chance.choices(list(verbs), list(verbs.values()))
+            verb()
 
-    def step(self) -> None:
-        """Begin an attempt, or end one that is open."""
-        if self.open and (len(self.open) > 2 or self.chance.random() < 0.4):
-            self.end(self.open.pop(self.chance.randrange(len(self.open))))
-        else:
-            self.begin(self.chance.choice(self.intents))
-
-    def begin(self, intent: str) -> None:
-        """Ask; if admitted, run the effect at once."""
+    def ask(self, command: Any) -> Any:
+        """Ask the ledger; None where it could not answer, so that nobody knows."""
+        number = str(next(self.client.numbers))
+        self.client.recorder.ask(number, command)
         try:
-            answer = self.fence.prepare(intent, "pay", {"i": intent}, domain="d", holder="process")
-        except FenceError as refused:
-            self.say("prepare", intent, "refused", hash=type(refused).__name__)
+            answer = self.client.fence.calls.call(command)
+        except LedgerError:
+            self.unheard.append(command)
+            return None
+        self.client.recorder.hear(number, answer)
+        if not isinstance(command, Prepare) or isinstance(answer, Fresh):
+            # Whoever hears a refused prepare never sends that id again.
+            self.sent = [*self.sent[-7:], command]
+        return answer
+
+    def key(self) -> IntentKey:
+        """Choose an intent: mostly a present one, and whose it is."""
+        epoch = int(time.monotonic() / EPOCH_S)
+        if self.chance.random() < 0.4:
+            epoch -= self.chance.randrange(8)
+        intent = f"pay-{epoch}-{self.chance.randrange(3)}"
+        return self.draw.key(intent, self.chance.choices(PRINCIPALS, (3, 1))[0])
+
+    # --- attempts ----------------------------------------------------------------------------
+
+    def begin(self, key: IntentKey | None = None) -> None:
+        """Ask whether an attempt may run."""
+        if len(self.open) >= 6 and key is None:
             return
-        if not isinstance(answer, Fresh):
-            self.say("prepare", intent, "replay", hash=answer.sealed.hash)
+        key = key or self.key()
+        domain = self.chance.choice((None, *DOMAINS))
+        cites = self.cited.items() if self.chance.random() < 0.3 else ()
+        # One intent is one action, whoever asks and in whichever domain.
+        request = self.draw.request(
+            key.intent, "pay", {"i": key.intent}, domain=domain, read_set=list(cites),
+            principal=key.principal,
+        )  # fmt: skip
+        kind: HolderKind = self.chance.choice(("process", "ticket"))
+        asked = time.monotonic()
+        answer = self.ask(self.draw.prepare(request, kind))
+        if isinstance(answer, Fresh):
+            self.admitted(answer.ticket, time.monotonic() - asked)
+
+    def admitted(self, ticket: PreparedEffect, waited: float) -> None:
+        """Run the effect, at once or later; give back what was heard too late."""
+        self.adopted.add(ticket.id)
+        if waited > LEASE_S / 3:
+            self.ask(self.draw.release(ticket, "heard too late"))
             return
-        ticket = answer.ticket
-        self.say("prepare", intent, "fresh", generation=ticket.generation, seq=ticket.seq)
-        if self.chance.random() < 0.15:
-            self.fence.release(ticket, "changed its mind before it ran")
-            return
-        os.write(self.effects, f"{intent} {ticket.generation}\n".encode())
         self.open.append(ticket)
+        if self.chance.random() < 0.15:
+            self.busy[ticket.id] = time.monotonic() + LEASE_S * self.chance.uniform(1.2, 2.5)
+        elif self.chance.random() < 0.6:
+            self.act(ticket)
 
-    def end(self, ticket: PreparedEffect) -> None:
+    def act(self, ticket: PreparedEffect) -> None:
+        """Let the effect happen."""
+        self.ran.add(ticket.id)
+        self.client.recorder.effect(ticket)
+
+    def end(self) -> None:
         """Say how an attempt went."""
-        try:
-            if self.chance.random() < 0.2:
-                self.fence.abort(ticket, "lost its answer")
-                return
-            cert = self.fence.commit(ticket, {"paid": ticket.intent})
-        except FenceError as refused:
-            self.say("end", ticket.intent, "refused", hash=type(refused).__name__)
+        now = time.monotonic()
+        ready = [ticket for ticket in self.open if self.busy.get(ticket.id, now) <= now]
+        if not ready:
+            return
+        ticket = self.chance.choice(ready)
+        self.open.remove(ticket)
+        if ticket.id not in self.ran and self.chance.random() < 0.4:
+            self.ask(self.draw.release(ticket, "changed its mind"))
+            return
+        if ticket.id not in self.ran:
+            self.act(ticket)
+        if self.chance.random() < 0.2:
+            self.ask(self.draw.abort(ticket, "lost its answer"))
         else:
-            self.say("commit", ticket.intent, "done", hash=cert.hash)
+            self.ask(self.draw.commit(ticket, self.draw.result({"by": ticket.id})))
+
+    def beat(self) -> None:
+        """Keep an attempt believed; those that are too busy to end are too busy for this too."""
+        quick = [ticket for ticket in self.open if ticket.id not in self.busy]
+        if quick:
+            self.ask(self.draw.heartbeat(self.chance.choice(quick)))
+
+    def again(self) -> None:
+        """Send a command again: first of all one that nobody answered."""
+        command = self.unheard.pop() if self.unheard else None
+        if command is None and self.sent:
+            command = self.chance.choice(self.sent)
+        if command is None:
+            return
+        asked = time.monotonic()
+        answer = self.ask(command)
+        if isinstance(answer, Fresh) and answer.ticket.id not in self.adopted:
+            self.admitted(answer.ticket, time.monotonic() - asked)
+
+    # --- operators, domains, the rest --------------------------------------------------------
+
+    def judge(self) -> None:
+        """Look at an intent, find out outside what happened, and say so."""
+        slow = [ticket.key for ticket in self.open if ticket.id in self.busy]
+        key = self.chance.choice(slow) if slow and self.chance.random() < 0.5 else self.key()
+        seen = self.ask(self.draw.look(key))
+        if not isinstance(seen, Seen):
+            return
+        state, revision = seen.record.state, seen.record.revision
+        if isinstance(state, Done) and self.chance.random() < 0.1:
+            self.ask(self.draw.forget(key, state.ticket.id, "may run again", "op"))
+        if not isinstance(state, Unknown) or self.chance.random() < 0.3:
+            return
+        happened = {ran for ran, _, _ in effects(self.client.recorder.folder)}
+        ticket = state.ticket.id
+        if ticket in happened:
+            result = self.draw.result({"by": ticket, "settled": True})
+            self.ask(self.draw.settle(key, ticket, revision, result, "found", "op"))
+        else:
+            clear = self.draw.clear(key, ticket, revision, "no", "op", even_if_alive=True)
+            self.ask(clear)
+            self.begin(key)
+
+    def read(self) -> None:
+        """Read a domain, to cite it later."""
+        head = self.ask(self.draw.current(self.chance.choice(DOMAINS)))
+        if isinstance(head, Head):
+            self.cited = {head.domain: head.seq}
+
+    def reserve(self) -> None:
+        """Take a number of a domain."""
+        domain = self.chance.choice(DOMAINS)
+        self.ask(self.draw.reserve(domain, self.cited.get(domain, 0)))
+
+    def tidy(self) -> None:
+        """Sweep: nobody may see it."""
+        try:
+            self.client.fence.sweep()
+        except LedgerError:
+            return
+
+    def scan(self) -> None:
+        """Read what the ledger shows of everything, and the counters."""
+        try:
+            for shown in self.client.fence.intents():
+                assert shown.record.revision > 0
+            self.client.fence.ledger.counters()
+        except FenceError:
+            return
 
 
-def main(url: str, folder: str, name: str, seed: str, steps: str, fault: str = "") -> None:
+def main(url: str, folder: str, name: str, seed: str, threads: str, fault: str = "") -> None:
     """Run the client."""
-    fence = Fence.open(url, FenceConfig(lease=30))
-    client = Client(fence, Path(folder), name, seed, int(steps))
-    plant(fault, fence)
+    shared = scheme_of(url) in ("postgresql", "redis")
+    recorder = Recorder(Path(folder), name, shared)
+    fence = opened(url)
+    client = Client(fence, recorder)
+    if fault:
+        FAULTS[fault][0](client)
+    recorder.say("holder", fence.ledger.holder.process)
+    callers = [Caller(client, f"{seed}-{n}") for n in range(int(threads))]
+    working = [threading.Thread(target=caller.run) for caller in callers]
     print("ready", flush=True)
-    sys.stdin.readline()  # all clients begin together
-    for _ in range(int(steps)):
-        client.step()
-    for ticket in client.open:
-        client.end(ticket)
+    for thread in working:
+        thread.start()
+    for line in sys.stdin:
+        if line.startswith("step"):
+            step_clock(client, int(line.split()[1]))
+        else:
+            break
+    client.stop.set()
+    for thread in working:
+        thread.join()
+    recorder.say("stats", fence.stats())
+    if url == "memory:":
+        look_at_all(fence, recorder)
+        recorder.say("final", held(fence))
     fence.close()
+
+
+def opened(url: str) -> Fence:
+    """Open the ledger; while the network is cut or the server is dead, try again."""
+    until = time.monotonic() + 30
+    while True:
+        try:
+            return Fence.open(url, FenceConfig(lease=LEASE_S))
+        except LedgerError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+
+
+def look_at_all(fence: Fence, recorder: Recorder) -> None:
+    """Ask once more for every intent that anybody asked for: the end of every history."""
+    for number, key in enumerate(sorted(by_intent(told(recorder.folder).operations))):
+        command = fence.calls.draw.look(key)
+        recorder.ask(f"last {number}", command)
+        recorder.hear(f"last {number}", fence.calls.call(command))
+
+
+def held(fence: Fence) -> Held:
+    """Return what a ledger holds."""
+    ledger = fence.ledger
+    audit = [event for _, event in ledger.audit()]
+    problems = [f"{problem.where}: {problem.what}" for problem in ledger.verify()]
+    return Held(dict(ledger.records()), dict(ledger.domains()), audit, problems)
 
 
 if __name__ == "__main__":

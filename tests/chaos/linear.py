@@ -102,6 +102,9 @@ class Outside:
 
     sees_processes: bool = False
     deaths: Mapping[str, Death] = field(default_factory=dict)
+    # A ledger over a network asks its server again itself, with the same command, when an answer
+    # is lost: each operation may also have taken effect once more before its answer.
+    asks_again: bool = False
 
 
 class Undecided(AssertionError):
@@ -110,6 +113,15 @@ class Undecided(AssertionError):
 
 def linearizable(operations: Iterable[Operation], outside: Outside, limit: int = LIMIT) -> bool:
     """Whether some order of the operations explains every answer. Raises `Undecided`."""
+    ops = list(operations)
+    if _search(ops, outside, limit):
+        return True
+    # Rarely needed, and costly: what holds without it holds with it.
+    lost = [replace(op, answer=None) for op in ops if op.answer is not None]
+    return outside.asks_again and _search(ops + lost, outside, limit)
+
+
+def _search(operations: list[Operation], outside: Outside, limit: int) -> bool:
     ops = sorted(operations, key=lambda op: (op.start, op.end))
     heard = sum(1 << i for i, op in enumerate(ops) if op.answer is not None)
     todo: list[tuple[int, IntentRecord]] = [(0, NOTHING)]
@@ -148,13 +160,16 @@ def _following(
 def _candidates(ops: list[Operation], done: int) -> list[int]:
     """Return the operations before which no other one must come: none left has ended earlier."""
     first_end, found = FOREVER, []
+    latest = ops[done.bit_length() - 1].start if done else 0
     for i, op in enumerate(ops):
         if done >> i & 1:
             continue
         if op.start > first_end:
             break
-        first_end = min(first_end, op.end)
-        found.append(i)
+        if op.answer is not None:
+            first_end = min(first_end, op.end)
+        if op.answer is not None or op.end >= latest:
+            found.append(i)
     return [i for i in found if ops[i].start <= first_end]
 
 

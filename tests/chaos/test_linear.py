@@ -186,6 +186,16 @@ def test_a_commit_accepted_without_its_ticket_does_not():
     assert not story.holds()
 
 
+def test_an_admission_that_the_ledger_asked_for_twice_itself_may_be_called_resent():
+    story, ticket = finished()
+    story.ops[0] = replace(story.ops[0], answer=Fresh(ticket, resent=True))
+    assert not story.holds()
+    assert story.holds(Outside(asks_again=True))
+    # But not if that was before it was asked at all.
+    story.ops.insert(0, replace(story.ops[1], start=0, end=1, asked_ms=0, heard_ms=1))
+    assert not story.holds(Outside(asks_again=True))
+
+
 def test_the_search_is_bounded():
     story = Story()
     for n in range(12):
