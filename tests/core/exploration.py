@@ -1,10 +1,10 @@
 """Every interleaving of a small scope, explored over the real functions until nothing is new.
 
-Two holders (A a process, B a ticket that travels) try the same intent in one domain; two operators
-act on what they last saw; every command may be delivered any number of times at any later time, and
-its answer may be lost. Time does not run: that a lease or a retention ended is an event of its own,
-which moves the recorded end into the past. What is counted outside the ledger (the ghost) is what
-the promises speak about.
+Two or three holders (the first a process, the others tickets that travel) try the same intent in
+one domain; operators act on what they last saw; every command may be delivered any number of times
+at any later time, and its answer may be lost. Time does not run: that a lease or a retention ended
+is an event of its own, which moves the recorded end into the past. What is counted outside the
+ledger (the ghost) is what the promises speak about.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from fencekit.core.state import (
     InFlight,
     IntentKey,
     IntentRecord,
+    LeaseExpiry,
     Liveness,
     Now,
     PreparedEffect,
@@ -56,7 +57,7 @@ NOW = Now(wall_ms=500, lease_ms=500)
 LEASE, TTL = 1000, 1000
 HEAD = DomainHead()
 REQUEST = EffectRequest.make("pay", "charge", {"amount": 1}, domain="d")
-HOLDERS = (Holder("process", "P"), Holder("ticket"))
+HOLDERS = (Holder("process", "P"), Holder("ticket"), Holder("ticket"))
 
 
 class Broken(AssertionError):
@@ -90,20 +91,28 @@ class World:
 
     record: IntentRecord = NOTHING
     head: DomainHead = HEAD
-    clients: tuple[Client, Client] = (Client(), Client())
+    clients: tuple[Client, ...] = (Client(), Client())
     operators: tuple[Operator, ...] = (Operator(), Operator())
     dead: bool = False
     acknowledged: str | None = None
     answers: frozenset[tuple[str, Any]] = frozenset()
+    # What every holder asked for: may its lapsed attempt be taken over?
+    lease_expiry: LeaseExpiry = "fence"
 
 
 def explore(
     operators: int = 2,
+    tickets: int = 2,
+    lease_expiry: LeaseExpiry = "fence",
     limit: int = 10_000_000,
     visit: Callable[[World], None] = lambda world: None,
 ) -> tuple[int, int]:
     """Visit every reachable state; returns states and transitions, raises `Broken`."""
-    first = World(operators=(Operator(),) * operators)
+    first = World(
+        clients=(Client(),) * tickets,
+        operators=(Operator(),) * operators,
+        lease_expiry=lease_expiry,
+    )
     seen = {_key(first)}
     todo = deque([first])
     transitions = 0
@@ -143,14 +152,14 @@ def _operator_key(operator: Operator) -> Any:
 
 
 def _next(world: World) -> Iterator[World]:
-    for i in (0, 1):
+    for i in range(len(world.clients)):
         yield from _client_acts(world, i)
     for j in range(len(world.operators)):
         yield from _operator_acts(world, j)
     yield from _time(world)
     if not world.dead and world.clients[0].phase != "idle":
         gone = replace(world.clients[0], phase="gone")
-        yield replace(world, dead=True, clients=(gone, world.clients[1]))
+        yield replace(world, dead=True, clients=(gone, *world.clients[1:]))
 
 
 # --- callers ------------------------------------------------------------------------------------
@@ -211,15 +220,17 @@ def _deliver(world: World, i: int, verb: str) -> Iterator[World]:
 
 
 def _prepare(world: World, i: int) -> Iterator[World]:
-    command = Prepare(f"t{i}", 500, REQUEST, HOLDERS[i], LEASE)
+    command = Prepare(f"t{i}", 500, REQUEST, HOLDERS[i], LEASE, world.lease_expiry)
     after, answer = _ask(world, command)
     if isinstance(answer, Fresh):
-        other = world.clients[1 - i]
         if not answer.resent:
-            if other.fate == "open":
-                raise Broken(f"1: t{i} was admitted while t{1 - i} has no outcome")
-            if other.fate == "done" and _stands(world):
-                raise Broken(f"3: t{i} was admitted although the intent is done")
+            for j, other in enumerate(world.clients):
+                if j != i and other.fate == "open":
+                    if not _may_be_taken_over(world, j):
+                        raise Broken(f"1: t{i} was admitted while t{j} has no outcome")
+                    after = _fate(after, j, "superseded")
+                if j != i and other.fate == "done" and _stands(world):
+                    raise Broken(f"3: t{i} was admitted although the intent is done")
             if world.clients[i].fate:
                 raise Broken(f"6: t{i} was admitted twice")
             after = _fate(after, i, "open")
@@ -236,6 +247,14 @@ def _prepare(world: World, i: int) -> Iterator[World]:
     if client.phase == "asked":
         # Whoever hears a refusal never sends that id again; copies under way still arrive.
         yield _with(after, i, replace(client, phase="refused"))
+
+
+def _may_be_taken_over(world: World, j: int) -> bool:
+    """Whether a holder that asked for it has let its lease lapse: nothing else gives it up."""
+    state = world.record.state
+    if not isinstance(state, InFlight) or state.ticket.id != f"t{j}":
+        return False
+    return state.lease_expiry == "reclaim" and state.lease_end_ms <= NOW.lease_ms
 
 
 def _stands(world: World) -> bool:
@@ -383,8 +402,8 @@ def _fate(world: World, i: int, fate: str) -> World:
 
 
 def _with(world: World, i: int, client: Client) -> World:
-    pair = (client, world.clients[1]) if i == 0 else (world.clients[0], client)
-    return replace(world, clients=pair)
+    clients = (*world.clients[:i], client, *world.clients[i + 1 :])
+    return replace(world, clients=clients)
 
 
 def _op(world: World, j: int, operator: Operator) -> World:

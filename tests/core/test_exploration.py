@@ -1,4 +1,4 @@
-"""The real functions, explored exhaustively; and five planted faults that must be found."""
+"""The real functions, explored exhaustively; and seven planted faults that must be found."""
 
 from __future__ import annotations
 
@@ -24,6 +24,18 @@ def test_no_promise_breaks_with_an_operator():
     states, _ = exploration.explore(operators=1)
 
     assert states > 50_000
+
+
+def test_reclaim_gives_up_a_lapsed_attempt_and_nothing_else():
+    states, _ = exploration.explore(operators=0, lease_expiry="reclaim")
+
+    assert states > 12_000
+
+
+def test_no_promise_breaks_with_three_tickets():
+    states, _ = exploration.explore(operators=0, tickets=3)
+
+    assert states > 60_000
 
 
 def test_a_read_set_is_never_stale_at_admission_or_commit():
@@ -63,6 +75,18 @@ def test_finds_a_commit_that_ignores_the_ticket(monkeypatch):
     _patched_row(monkeypatch, endings, "commit", {table.Situation.OTHERS}, OnCommit.FINISH)
     with pytest.raises(exploration.Broken, match=r"^5: "):
         exploration.explore(operators=1)
+
+
+def test_finds_a_reclaim_of_a_holder_that_is_believed(monkeypatch):
+    _patched_row(monkeypatch, prepare, "prepare", {table.Situation.OTHERS}, OnPrepare.ADMIT)
+    with pytest.raises(exploration.Broken, match=r"^1: "):
+        exploration.explore(operators=0, lease_expiry="reclaim")
+
+
+def test_finds_a_commit_of_a_superseded_attempt(monkeypatch):
+    _patched_row(monkeypatch, endings, "commit", {table.Situation.OTHERS}, OnCommit.FINISH)
+    with pytest.raises(exploration.Broken, match=r"^5: "):
+        exploration.explore(operators=0, lease_expiry="reclaim")
 
 
 def test_finds_a_read_under_an_open_reservation_that_can_be_cited(monkeypatch):
