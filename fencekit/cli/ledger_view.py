@@ -8,8 +8,6 @@ from typing import Any
 from fencekit.core.state import (
     Done,
     InFlight,
-    IntentKey,
-    IntentRecord,
     Liveness,
     Now,
     State,
@@ -124,11 +122,6 @@ def find(shown: list[Shown], intent: str, principal: str | None) -> list[Shown]:
     return [
         one for one in shown if one.key.intent == intent and principal in (None, one.key.principal)
     ]
-
-
-def absent(key: IntentKey) -> Shown:
-    """Return an intent of which nothing is recorded."""
-    return Shown(key, IntentRecord(), Liveness.CANNOT_TELL)
 
 
 def iso(ms: int) -> str:

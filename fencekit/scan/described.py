@@ -35,14 +35,13 @@ class Described(Registrar):
             module = self.project.module(path)
             for holder in [module.top, *functions_of(module.top)] if module is not None else ():
                 for literal in scope_of(holder).described:
-                    tool = self._one_described(literal, holder)
-                    if tool is None or module is None:
-                        continue
                     # Where tools were found by what is done with them, an object that nothing
                     # leads to is one that is not advertised; a literal of a type still counts.
-                    shown = (tool.name, tool.file) in places if literal.type_name else bool(names)
-                    if not shown:
-                        tool.language = module.language
+                    if literal.type_name is None and names:
+                        continue
+                    tool = self._one_described(literal, holder)
+                    if tool is not None and (tool.name, tool.file) not in places:
+                        tool.language = fact.language
                         self.tools.append(tool)
 
     def _one_described(self, literal: Dict, holder: Function) -> Tool | None:
