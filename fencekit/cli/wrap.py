@@ -146,10 +146,10 @@ def _config(options: dict[str, Any]) -> Config:
 
 
 def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[str, Any]) -> int:
-    import secrets
 
     from fencekit.core.config import FenceConfig
     from fencekit.core.errors import InvalidRequest
+    from fencekit.fence.draw import new_id
     from fencekit.wire.errors import WireError
     from fencekit.wrap.gate import Gate
     from fencekit.wrap.pump import Pump, say
@@ -170,7 +170,7 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
         rules,
         scope,
         record.holder,
-        lambda: secrets.token_hex(16),
+        new_id,
         observe=options["observe"],
         expose_intent=options["expose_intent"],
     )

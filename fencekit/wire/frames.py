@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -48,28 +48,23 @@ class Frame:
     duplicates: tuple[str, ...] = ()
     batched: bool = False
     fault: str = ""
+    # Asked for many times while a frame is judged, so each is looked up once.
+    id: object = field(init=False, repr=False, compare=False)
+    """The id as parsed: a string, a number or None."""
+    key: IdKey = field(init=False, repr=False, compare=False)
+    """The id as a dictionary key that keeps `7`, `7.0` and `"7"` apart."""
+    method: str | None = field(init=False, repr=False, compare=False)
+    """The method of a request or notification."""
+    params: Mapping[str, Any] = field(init=False, repr=False, compare=False)
+    """The params where they are an object, else an empty mapping."""
 
-    @property
-    def method(self) -> str | None:
-        """The method of a request or notification."""
-        method = self.message.get("method")
-        return method if isinstance(method, str) else None
-
-    @property
-    def id(self) -> object:
-        """The id as parsed: a string, a number or None."""
-        return self.message.get("id")
-
-    @property
-    def key(self) -> IdKey:
-        """The id as a dictionary key that keeps `7`, `7.0` and `"7"` apart."""
-        return id_key(self.message.get("id"))
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The params where they are an object, else an empty mapping."""
-        params = self.message.get("params")
-        return params if isinstance(params, dict) else {}
+    def __post_init__(self) -> None:
+        message = self.message
+        ident, method, params = message.get("id"), message.get("method"), message.get("params")
+        object.__setattr__(self, "id", ident)
+        object.__setattr__(self, "key", id_key(ident))
+        object.__setattr__(self, "method", method if isinstance(method, str) else None)
+        object.__setattr__(self, "params", params if isinstance(params, dict) else {})
 
     @property
     def result(self) -> Any:
