@@ -250,11 +250,12 @@ def confirm_clock(ledger: str | None) -> None:
 
 
 def _register_operators() -> None:
+    from fencekit.cli.ledger_adopt import adopt
     from fencekit.cli.ledger_copy import copy, migrate
     from fencekit.cli.ledger_operators import OPERATORS
     from fencekit.cli.ledger_report import report
 
-    for one in (*OPERATORS, report, copy, migrate):
+    for one in (*OPERATORS, adopt, report, copy, migrate):
         command.add_command(one)
 
 

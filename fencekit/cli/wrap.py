@@ -151,6 +151,7 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
     from fencekit.core.errors import InvalidRequest
     from fencekit.fence.draw import new_id
     from fencekit.wire.errors import WireError
+    from fencekit.wrap import others
     from fencekit.wrap.gate import Gate
     from fencekit.wrap.pump import Pump, say
     from fencekit.wrap.record import Record
@@ -171,6 +172,7 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
         scope,
         record.holder,
         new_id,
+        others.agent_of(scope),
         observe=options["observe"],
         expose_intent=options["expose_intent"],
     )
@@ -184,6 +186,7 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
         say(line)
     if record.problem is not None:
         say(f"the ledger is unusable, so fenced calls will be refused: {record.problem}")
+    others.tell(record, scope, say)
 
     # What has been loaded lives as long as this process, and calls leave no cycles behind: looked
     # at as often as by default, the collector takes a twentieth of the time with many in flight.

@@ -64,6 +64,8 @@ SWEEP_PAUSE = 0.005
 class SqliteLedger:
     """A ledger in one SQLite file; open it once a process, share it between threads."""
 
+    unfinished_first = True  # how `records` are ordered
+
     def __init__(
         self, location: Location, clocks: Clocks | None = None, busy: float = BUSY_SECONDS
     ) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fencekit.core.canonical import canonical_bytes
@@ -31,12 +31,14 @@ class Scope:
     """Whose calls are one: the name of the server's scope, the account, and a guessed account.
 
     The account separates principals. A guess stands in the fingerprint only, so that it may
-    withhold a recorded result but never admit a second run.
+    withhold a recorded result but never admit a second run. `program` is what the command line
+    runs, for finding other scopes of it; it is no part of identity.
     """
 
     name: str
     account: str = ""
     guess: str = ""
+    program: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +87,40 @@ def _request(
     agent: str,
 ) -> EffectRequest:
     name = tool if len(tool) <= _NAME_IN_INTENT and tool.isprintable() else ""
-    intent = f"{scope.name}/{name}/{_digest([scope.name, tool, by, seed])[:32]}"
+    # The scope stands in front only, so that a record can be found under another (`readdressed`).
+    intent = f"{scope.name}/{name}/{_digest([tool, by, seed])[:32]}"
     args = dict(covered)
     if scope.guess:
         args[GUESS] = scope.guess
     domain = None if rule.domain is None else f"{scope.name}/{rule.domain}"
     return EffectRequest.make(
         intent, tool, args, domain=domain, agent=agent, principal=scope.account
+    )
+
+
+def scope_in(intent: str) -> str:
+    """Return the name of the scope that an intent of the proxy belongs to."""
+    return intent.partition("/")[0]
+
+
+def readdressed(request: EffectRequest, scope: Scope, *, guesses: bool) -> EffectRequest:
+    """Return the action of a record as a call under another scope asks for it.
+
+    Where guesses count under that scope, the record keeps the account that was guessed for it, so
+    that a call of another one is still withheld.
+    """
+    rest = request.intent.removeprefix(scope_in(request.intent))
+    domain = request.domain
+    if domain is not None:
+        domain = scope.name + domain.removeprefix(scope_in(request.intent))
+    args = {name: value for name, value in request.args.items() if guesses or name != GUESS}
+    return EffectRequest.make(
+        scope.name + rest,
+        request.tool,
+        args,
+        domain=domain,
+        agent=request.agent,
+        principal=scope.account,
     )
 
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from fencekit.core.config import FenceConfig
 from fencekit.core.errors import LedgerError, LedgerUnavailable
 from fencekit.core.messages import Answer, Command
 from fencekit.core.state import Holder, IntentKey
 from fencekit.fence.calls import Calls as FenceCalls
-from fencekit.ledger.base import Callback, Outcome
+from fencekit.ledger.base import Callback, Ledger, Outcome
 
 REOPEN_EVERY = 1.0  # seconds
+
+T = TypeVar("T")
 
 
 class Record:
@@ -109,8 +112,12 @@ class Record:
 
     def peek(self, key: IntentKey) -> int | None:
         """Return the number of an intent's record; None where the ledger cannot tell."""
+        return self.look(lambda ledger: ledger.peek(key))
+
+    def look(self, read: Callable[[Ledger], T]) -> T | None:
+        """Return what `read` sees of the ledger; None where that cannot be used."""
         try:
-            return self._calls.ledger.peek(key) if self._calls is not None else None
+            return read(self._calls.ledger) if self._calls is not None else None
         except LedgerError:
             return None
 

@@ -8,13 +8,16 @@ file exists, so that one project's servers are the same from each of its hosts.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
 
 from fencekit.core.canonical import canonical_bytes
 from fencekit.core.errors import InvalidRequest
+from fencekit.report.escape import MASKED, mask_argv
 from fencekit.wrap.identity import Scope
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]{0,99}")
@@ -22,6 +25,18 @@ _CREDENTIAL = re.compile(
     r"(^|_)(TOKEN|API_?KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?|ACCESS_KEY(_ID)?|PROFILE|ACCOUNT"
     r"|ACCOUNT_ID|PRIVATE_KEY|AUTH|KUBECONFIG|CONTEXT)(_|$)"
 )
+# What only starts another program, and the options whose value is code.
+_RUNNERS = frozenset(
+    {
+        "npx", "uvx", "uv", "bunx", "bun", "pnpm", "yarn", "npm", "node", "deno", "python",
+        "python3", "docker", "podman", "pipx", "env", "sh", "bash",
+        "run", "exec", "dlx", "tool", "x",
+    }
+)  # fmt: skip
+_CODE = ("-c", "-e", "--eval", "-p", "--print")
+# A scope that was made from a command line, and the version at the end of a package's name.
+_MADE = re.compile(r"(.+)@[0-9a-f]{12}")
+_VERSION = re.compile(r"-+(v?\d[\w.-]*|latest|next|beta|canary)$|\.(m?js|cjs|ts|py|exe|cmd)$")
 # They look like credentials and differ between the hosts of one account, or on every start.
 _NOT_AN_ACCOUNT = re.compile(
     r"^(SSH_AUTH_SOCK|XAUTHORITY|DBUS_|XDG_|FENCEKIT_|CLAUDE|ANTHROPIC_|OPENAI_|CURSOR_|VSCODE_"
@@ -49,14 +64,21 @@ def scope_of(
             f"--scope {name!r} is no name: 1 to 100 letters, digits or any of . _ @ : + -"
         )
     account = _account(account_env, environ)
-    if name is not None:
-        return Scope(name, account)
     words = [url] if url else [_resolved(word, cwd) for word in command]
+    stem = _readable(urlsplit(url).hostname or "") if url else _stem(words)
+    program = _VERSION.sub("", stem)
+    if name is not None:
+        return Scope(name, account, program=program)
     place = "" if url else cwd
-    stem = _stem(words)
     digest = _digest({"command": words, "cwd": place})[:12]
     guess = "" if account_env else _guess(environ)
-    return Scope(f"{stem}@{digest}", account, guess)
+    return Scope(f"{stem}@{digest}", account, guess, program)
+
+
+def program_in(scope: str) -> str:
+    """Return the program that the name of a scope tells; empty for a name that a person gave."""
+    made = _MADE.fullmatch(scope)
+    return _VERSION.sub("", made[1]) if made else ""
 
 
 def _account(names: Sequence[str], environ: Mapping[str, str]) -> str:
@@ -94,11 +116,24 @@ def _resolved(word: str, cwd: str) -> str:
 
 
 def _stem(words: Sequence[str]) -> str:
-    """Return a short readable name: the package that a runner runs, else the program."""
-    runners = {"npx", "uvx", "uv", "bunx", "pnpm", "node", "python", "python3", "docker", "pipx"}
-    plain = [w for w in words if not w.startswith("-") and posixpath.basename(w) not in runners]
-    chosen = posixpath.basename((plain or list(words))[0].rstrip("/"))
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", chosen).strip("-.")[:40] or "server"
+    """Return a short readable name: the package that a runner runs, else the program.
+
+    Never a word that may hold a secret: what a credential's option or assignment says, code.
+    """
+    plain = [
+        word
+        for before, word in itertools.pairwise(("", *mask_argv(list(words))))
+        if not word.startswith("-")
+        and MASKED not in word
+        and "=" not in word.partition("==")[0]
+        and before not in _CODE
+        and posixpath.basename(word) not in _RUNNERS
+    ]
+    return _readable(posixpath.basename((plain or words)[0].rstrip("/")))
+
+
+def _readable(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:40] or "server"
 
 
 def _digest(value: object) -> str:

@@ -16,6 +16,7 @@ from fencekit.wire.frames import Frame, encode, parse
 from fencekit.wrap.actions import Action, Ask, Call, Count, Moment, Peek, Say, ToClient, ToServer
 from fencekit.wrap.gate import Gate
 from fencekit.wrap.identity import Scope
+from fencekit.wrap.others import agent_of
 from fencekit.wrap.rules import Rules
 from fencekit.wrap.turn import Settings
 
@@ -65,12 +66,14 @@ class Door:
         self.raw: list[bytes] = []
         self.counted: dict[str, int] = {}
         name = f"door{id(self)}"
+        scope = scope if scope is not None else Scope("s")
         self.gate = Gate(
             Settings(
                 rules if rules is not None else Rules(),
-                scope if scope is not None else Scope("s"),
+                scope,
                 lambda: self.ledger.holder,
                 lambda: f"{name}-{next(self.numbers)}",
+                agent_of(scope),
                 observe=observe,
                 expose_intent=expose_intent,
             )
