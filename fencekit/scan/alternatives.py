@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from fencekit.scan.values import Ext, Unknown, Value
+from collections import Counter
+
+from fencekit.scan.values import Ext, Record, Unknown, Value
+
+FEW = 4  # records of one literal that are kept apart
 
 
 def distinct(values: list[Value]) -> list[Value]:
@@ -22,9 +26,19 @@ def distinct(values: list[Value]) -> list[Value]:
 
 
 def unlike(values: list[Value]) -> list[Value]:
-    """Keep one outside value of those that end in the same call: builders branch at every step."""
+    """Keep one outside value of those that end in the same call, a few records of one literal.
+
+    Builders branch at every step, and a record made of another's parts once for each of them.
+    """
     out: dict[object, Value] = {}
+    made: Counter[object] = Counter()
     for value in values:
-        key = (value.root, value.last, id(value.call)) if isinstance(value, Ext) else id(value)
+        key: object = id(value)
+        if isinstance(value, Ext):
+            key = (value.root, value.last, id(value.call))
+        elif isinstance(value, Record) and value.expr is not None:
+            literal = id(value.expr)
+            made[literal] += 1
+            key = (literal, min(made[literal], FEW))
         out.setdefault(key, value)
     return list(out.values())

@@ -27,6 +27,7 @@ from fencekit.scan.filing import (
 from fencekit.scan.http_calls import http_by_verb, http_call
 from fencekit.scan.outside import (
     RUST_OWN,
+    acts_on_fetched,
     makes_client,
     makes_type,
     outside_type,
@@ -170,8 +171,10 @@ def _by_verb(
         plain = len(parts) == 1 and parts[0] in words.CONTAINER
         if plain and near & words.IN_PROCESS:
             return None
-        if plain and calls > 1 and not near & words.CLIENT:
+        if plain and calls > 1 and not near & words.CLIENT and not acts_on_fetched(value, call):
             return None
+        if name in words.MAKES_OF_MANY and value.steps[-2:-1] and value.steps[-2].endswith("s"):
+            return Effect(value.path, name == "pull", True, target)
         if kind in ("adding", "declaring"):
             asks = set(parts[1:]) & words.QUERYING
             if asks and kind == "adding" and parts[0] not in ("create", "send", "add"):

@@ -33,7 +33,7 @@ from fencekit.scan.walked import Walked
 
 MAX_UNKNOWNS = 200
 TOO_DEEP = "nested too deeply to be read"
-STEPS_PER_WALK = 80_000  # evaluations for one tool
+STEPS_PER_WALK = 120_000  # evaluations for one tool
 
 
 @dataclass(slots=True)

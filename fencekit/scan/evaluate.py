@@ -11,6 +11,7 @@ from fencekit.scan import contexts, native_functions, natives
 from fencekit.scan.activations import Activations
 from fencekit.scan.alternatives import distinct, unlike
 from fencekit.scan.facts import (
+    Binding,
     Call,
     Choice,
     Compare,
@@ -73,6 +74,7 @@ class Evaluator(Names, Instances, Members, Activations, Truths):
         self._callers: dict[int, list[tuple[Call, Env]]] = {}
         self._decorations: dict[int, list[Env]] = {}
         self._module_changes: dict[int, dict[str, list[tuple[Mutation, Env]]]] = {}
+        self._given_below: dict[int, dict[str, list[tuple[Binding, Function]]]] = {}
         self._param_depth = 0
         self._exporting: set[tuple[str, str]] = set()
         self._reading: set[tuple[int, str]] = set()

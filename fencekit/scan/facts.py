@@ -185,6 +185,14 @@ class Assign(Stmt):
     value: Expr
     type_text: str = ""
     final: bool = False  # a declaration that nothing assigns anew
+    rebinds: bool = False  # declares nothing: the name may belong to a scope further out
+
+
+@dataclass(slots=True, eq=False)
+class Outward(Stmt):
+    """Names that a body binds in a scope further out (`global`, `nonlocal`)."""
+
+    names: tuple[str, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -381,6 +389,8 @@ class Scope:
 
     names: dict[str, list[Binding]] = field(default_factory=dict)
     changes: dict[str, list[Mutation]] = field(default_factory=dict)
+    # Names of scopes further out that the body gives a value, which it also sees itself.
+    rebound: dict[str, list[Binding]] = field(default_factory=dict)
     returns: list[Expr] = field(default_factory=list)
     nested: list[Function] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)

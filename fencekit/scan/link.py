@@ -59,12 +59,19 @@ MAX_WRITES = 40
 MAX_ENTRIES = 8  # activations of one function that one tool's walk looks into
 MAX_ITEMS = 40  # elements of a loop that are looked at one by one
 STEPS_PER_TOOL = 30_000
+ENOUGH = 6_000  # steps that a called function is not denied
 AGAIN = (
     "retry",
     "resend",
     "retries",
     "attempt",
 )  # as the first word of a name: an act, or a wrapper
+
+
+def _share(used: int, budget: int) -> int:
+    """Return the budget of one called function: a half of what is left, or all where little is."""
+    left = max(budget - used, 0)
+    return used + max(left // 2, min(left, ENOUGH))
 
 
 class Walker:
@@ -108,7 +115,12 @@ class Walker:
             if is_retry(name):
                 self._retries.append(Retry(hop.file, mark.line, name))
                 pushed += 1
+        steps, visits = self.ev.budget, self._budget
+        if chain:  # what is called first must not use up what its caller calls next
+            self.ev.budget = _share(self.ev.steps, steps)
+            self._budget = _share(self._visits, visits)
         self._block(function.body, env, (*chain, hop))
+        self.ev.budget, self._budget = steps, visits
         del self._retries[len(self._retries) - pushed :]
 
     def _signature(self, env: Env) -> tuple[object, ...]:
@@ -369,10 +381,13 @@ class Walker:
     def _around(self, env: Env, chain: tuple[Hop, ...]) -> str:
         """Return the name of what a call stands in: the function, or the one it is a part of.
 
-        A handler without a name goes by the tool's; a helper inside a function that the chain has
+        A handler without a name goes by the tool's; a function that only carries a request by its
+        caller's; a helper inside a function that the chain has
         entered (`def search(): def send(): …`) by that function's, where it reads.
         """
         names = [hop.symbol.rsplit(".", 1)[-1] for hop in chain]
+        while len(names) > 1 and words.only_carries(names[-1]):
+            names.pop()  # `fetchFromApi(path, options)` sends what its caller says
         around = names[-1] if names else ""
         if around == "(closure)" and self.tool:
             return self.tool

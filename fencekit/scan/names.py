@@ -140,6 +140,8 @@ class Names(Parts):
         picked = [b for b in bindings if b.kind == "loop" and id(b.value) in env.picks]
         for binding in picked or bindings:  # one loop's variable, not that of another loop
             out.extend(self._binding(binding, env))
+        if all(_empty(v) for v in out):
+            out.extend(self._given_later(name, bindings, env))
         told = [v for v in out if not (isinstance(v, Const) and v.line == 0 and v.value is None)]
         out = told or out
         return self._changed(name, out, env)
@@ -325,6 +327,39 @@ class Names(Parts):
             out += self._changes_below(name, env.function)
         return out
 
+    def _given_later(self, name: str, bindings: list[Binding], env: Env) -> list[Value]:
+        """Return what a name that is only declared holds later: what is assigned, or its type."""
+        found: list[Value] = []
+        for binding, inner in self._rebound(name, env):
+            found.extend(self._binding(binding, inner))
+        if all(_empty(v) for v in found):
+            for binding in bindings:
+                found.extend(self.from_type(binding.type_text, env))
+        return found
+
+    def _rebound(self, name: str, env: Env) -> list[tuple[Binding, Env]]:
+        """Return the assignments to a name of this scope that nested functions make."""
+        known = self._given_below.get(id(env.function))
+        if known is None:
+            known = {}
+            self._given_below[id(env.function)] = known
+            self._collect_rebound(env.function, frozenset(), known)
+        return [(b, self.open_env(inner)) for b, inner in known.get(name, ())]
+
+    def _collect_rebound(
+        self,
+        function: Function,
+        hidden: frozenset[str],
+        known: dict[str, list[tuple[Binding, Function]]],
+    ) -> None:
+        for inner in scope_of(function).nested:
+            scope = scope_of(inner)
+            for name, bindings in scope.rebound.items():
+                if name not in hidden:
+                    known.setdefault(name, []).extend((b, inner) for b in bindings)
+            declared = frozenset(scope.names) - frozenset(scope.rebound)
+            self._collect_rebound(inner, hidden | declared, known)
+
     def _changes_below(self, name: str, function: Function) -> list[tuple[Mutation, Env]]:
         """Return what functions nested in another change in a name of it."""
         out: list[tuple[Mutation, Env]] = []
@@ -371,6 +406,11 @@ class Names(Parts):
                     if isinstance(made, Ext) and made.root:
                         return [Ext(made.root, (*made.steps, "()"), **where)]  # type: ignore[arg-type]
         return []
+
+
+def _empty(value: Value) -> bool:
+    """Tell whether a value is unknown, or the nothing that a declaration begins with."""
+    return isinstance(value, Unknown) or (isinstance(value, Const) and value.value is None)
 
 
 def nearest(bindings: list[Binding], line: int) -> list[Binding]:

@@ -30,6 +30,19 @@ def part_of_answer(value: Ext, env: Env) -> bool:
     return False
 
 
+def acts_on_fetched(value: Ext, call: Call) -> bool:
+    """Tell whether a call acts on one thing that a client was asked for by its id.
+
+    `client.containers.get(name).stop()` does; `found.get("tags").remove(tag)` changes a list.
+    """
+    if value.last not in words.ACTS or value.steps[-2:-1] != ("()",) or len(value.steps) < 4:
+        return False
+    plain = value.last in ("delete", "remove", "save")
+    if plain and any(a.name is None and not a.spread for a in call.args):
+        return False
+    return words.split(value.steps[-3])[:1] in (("get",), ("retrieve",), ("find",), ("fetch",))
+
+
 def makes_client(parts: tuple[str, ...]) -> bool:
     """Tell whether a name only makes a client: `makeApiClient`, `newClient`."""
     makes = parts[0] in ("make", "new", "build", "init") and bool(set(parts[1:]) & words.CLIENT)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fencekit.scan.facts import (
+        Binding,
         Call,
         Class,
         Expr,
@@ -35,6 +36,7 @@ class Parts:
         _callers: dict[int, list[tuple[Call, Env]]]
         _module_changes: dict[int, dict[str, list[tuple[Mutation, Env]]]]
         _decorations: dict[int, list[Env]]
+        _given_below: dict[int, dict[str, list[tuple[Binding, Function]]]]
         _param_depth: int
         steps: int
         _exporting: set[tuple[str, str]]

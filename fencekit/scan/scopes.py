@@ -33,6 +33,7 @@ from fencekit.scan.facts import (
     Member,
     Mutation,
     Name,
+    Outward,
     Raise,
     Return,
     Scope,
@@ -109,7 +110,18 @@ def scope_of(function: Function) -> Scope:
                 scope.names.setdefault(param.name, []).append(binding)
         with contextlib.suppress(RecursionError):  # nested too deep: what was met so far counts
             _statements(function, scope, function.body)
+        _keep_rebound(scope)
     return function.scope
+
+
+def _keep_rebound(scope: Scope) -> None:
+    """Settle which names of scopes further out a body gives a value: none that it declares."""
+    for name, bindings in list(scope.rebound.items()):
+        own = scope.names.get(name, [])
+        if not bindings:  # told to be outward, whatever assigns it
+            scope.rebound[name] = own
+        elif len(own) > len(bindings):
+            del scope.rebound[name]
 
 
 def _bind(scope: Scope, target: Expr, binding: Binding) -> None:
@@ -257,6 +269,10 @@ def _statement(function: Function, scope: Scope, stmt: Stmt) -> None:
             binding = Binding("value", stmt.line, stmt.value, type_text=stmt.type_text)
             binding.final = stmt.final
             _bind(scope, stmt.target, binding)
+            if name and stmt.rebinds:
+                scope.rebound.setdefault(name, []).append(binding)
+        case Outward():
+            scope.rebound.update((name, []) for name in stmt.names)
         case Return() | Raise():
             if stmt.value is not None:
                 _expression(function, scope, stmt.value)

@@ -71,6 +71,12 @@ STRICT_READ = _words(
     "get list read search find query lookup check validate show describe view retrieve count fetch "
     "suggest preview estimate simulate calculate compare explain browse inspect download export"
 )
+# What may follow "fetch" in the name of a function that sends whatever it is given.
+CARRIED = _words(
+    "api apis json http https url endpoint request response raw from with via to by and or retry "
+    "retries timeout auth authed authenticated authorized safe internal graphql gql rest data "
+    "client proxy signed token helper wrapper"
+)
 # Words that name a thing as often as an act.
 NOUNS = _words(
     "invite order record log issue request comment label tag star trade transfer charge schedule "
@@ -85,6 +91,13 @@ CONTAINER = _words(
     "refresh "
     "complete reset enable disable trigger build convert sync join leave react cancel retry"
 )
+# Acts on a thing that was fetched, which no list or mapping has a method for.
+ACTS = _words(
+    "start stop restart kill pause unpause resume reboot terminate destroy cancel run delete "
+    "remove save publish send deploy shutdown suspend"
+)
+# Verbs that make something where they are a method of many: `client.images.build(…)`.
+MAKES_OF_MANY = _words("build pull")
 CLIENT = _words(
     "client api sdk service services db database repo repository session http conn connection "
     "gateway provider stripe slack github notion broker exchange wallet queue producer publisher "
@@ -342,6 +355,12 @@ def reads_by_name(name: str) -> bool:
         if word in ADDING or word in DECLARING:
             return False
     return False
+
+
+def only_carries(name: str) -> bool:
+    """Tell whether a name is one of the transport's, whatever is asked: `fetchFromApi`."""
+    named = split(name)
+    return named[:1] == ("fetch",) and set(named[1:]) <= CARRIED
 
 
 @functools.lru_cache(maxsize=5000)

@@ -115,3 +115,23 @@ def test_modules_that_import_from_each_other_end(tmp_path):
     made = engine.scan(tmp_path)
 
     assert [t["name"] for t in made["tools"]] == ["send_note"]
+
+
+def test_a_wide_helper_leaves_its_caller_the_steps_for_the_write(tmp_path):
+    wide = "\n".join(
+        f"def look{i}(x):\n" + "    note(x)\n" * 60 + f"    return look{i + 1}(x)\n"
+        for i in range(100)
+    )
+    begins = "\n".join(f"    look{i}('{i}')" for i in range(0, 100, 2))
+    (tmp_path / "server.py").write_text(
+        "import httpx\nfrom mcp.server.fastmcp import FastMCP\nmcp = FastMCP('x')\n"
+        f"{wide}\ndef look100(x):\n    return x\n\n"
+        f"def check(name):\n{begins}\n\n"
+        "@mcp.tool()\ndef pay(name: str):\n    check(name)\n"
+        "    return httpx.post('https://api.example.org/payments', json={'to': name})\n"
+    )
+
+    (tool,) = engine.scan(tmp_path)["tools"]
+
+    assert tool["candidate"]
+    assert [w["what"] for w in tool["writes"]] == ["HTTP POST"]

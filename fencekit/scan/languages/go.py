@@ -206,14 +206,17 @@ def pair(low: Lowering, node: Node, left: list[Node], right: list[Node]) -> list
     """Bind several names to several values, or to the parts of one."""
     from fencekit.scan.facts import Arg
 
-    line = low.line(node)
+    line, rebinds = low.line(node), node.type == "assignment_statement"
     if len(left) == len(right):
-        return [Assign(line, low.expr(a), low.expr(b)) for a, b in zip(left, right, strict=True)]
+        return [
+            Assign(line, low.expr(a), low.expr(b), rebinds=rebinds)
+            for a, b in zip(left, right, strict=True)
+        ]
     if len(right) != 1:
         return []
     value = low.expr(right[0])
     # A call's first result is its value, the error beside it is not followed.
-    out: list[Stmt] = [Assign(line, low.expr(left[0]), value)] if left else []
+    out: list[Stmt] = [Assign(line, low.expr(left[0]), value, rebinds=rebinds)] if left else []
     rest = [Arg(low.expr(one)) for one in left[1:]]
     if rest and isinstance(value, Call):
         out += [Assign(line, low.expr(one), Expr(line)) for one in left[1:]]

@@ -391,7 +391,7 @@ def expression(low: Lowering, node: Node) -> list[Stmt]:
         if child.type in ("assignment_expression", "augmented_assignment_expression"):
             left = low.expr(child.child_by_field_name("left"))
             right = low.expr(child.child_by_field_name("right"))
-            out.append(Assign(low.line(child), left, right))
+            out.append(Assign(low.line(child), left, right, rebinds=True))
             commonjs(low, left, right)
         elif child.type == "internal_module":
             out.append(namespace(low, child))

@@ -28,6 +28,7 @@ from fencekit.scan.facts import (
     ListOf,
     Lit,
     Name,
+    Outward,
     Param,
     Stmt,
     Switch,
@@ -327,6 +328,11 @@ def assignment(low: Lowering, node: Node) -> list[Stmt]:
     return [Assign(low.line(node), left, value, low.text(node.child_by_field_name("type")))]
 
 
+def outward(low: Lowering, node: Node) -> list[Stmt]:
+    """Lower `global a, b` and `nonlocal a`."""
+    return [Outward(low.line(node), tuple(low.text(one) for one in low.named(node)))]
+
+
 def import_from(low: Lowering, node: Node) -> list[Stmt]:
     """Lower `from m import a as b`."""
     source = node.child_by_field_name("module_name")
@@ -446,8 +452,8 @@ STMTS = {
     "pass_statement": nothing(),
     "break_statement": nothing(),
     "continue_statement": nothing(),
-    "global_statement": nothing(),
-    "nonlocal_statement": nothing(),
+    "global_statement": outward,
+    "nonlocal_statement": outward,
     "comment": nothing(),
 }
 
