@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -114,7 +114,11 @@ class Span(click.ParamType[float]):
     is_flag=True,
     help="Give each fenced tool an optional argument that names the logical action.",
 )
-@click.option("--plan", is_flag=True, help="Print how each tool would be treated, and end.")
+@click.option(
+    "--plan",
+    is_flag=True,
+    help="Print how each tool would be treated, and errors to look at for `definitive`; then end.",
+)
 @click.option("--json", "as_json", is_flag=True, help="With --plan: print JSON.")
 def command(command: tuple[str, ...], **options: Any) -> None:
     """Stand in front of the MCP server CMD and let every action run once.
@@ -127,11 +131,13 @@ def command(command: tuple[str, ...], **options: Any) -> None:
     config = _config(options)
     infer = None if options["infer"] is None else options["infer"] == "on"
     rules = config.rules(infer=infer, lease=options["lease"], replay_for=options["result_ttl"])
-    if options["plan"]:
-        _plan(command, rules, options)
-        return
     for name in ("ledger", "scope", "account_env"):
         options[name] = options[name] or config.top.get(name) or options[name]
+    if options["plan"]:
+        from fencekit.cli.wrap_plan import show
+
+        show(command, rules, options, _headers)
+        return
     sys.exit(_run(command, rules, config, options))
 
 
@@ -296,40 +302,3 @@ def _scope(command: tuple[str, ...], headers: dict[str, str], options: dict[str,
         account_env=options["account_env"],
         url=url,
     )
-
-
-def _plan(command: tuple[str, ...], rules: Rules, options: dict[str, Any]) -> None:
-    import json
-
-    from fencekit.wire.client import Target
-    from fencekit.wire.errors import WireError
-    from fencekit.wrap import plan
-
-    try:
-        target = Target(
-            command=command,
-            url=options["url"] or "",
-            headers=_headers(options),
-            stderr="inherit",
-        )
-        client = target.connect()
-    except (WireError, ValueError) as problem:
-        _unreachable(problem)
-    try:
-        tools = client.list_tools()
-    except WireError as problem:
-        _unreachable(problem)
-    finally:
-        client.close()
-    made = plan.treatments(tools, rules)
-    if options["as_json"]:
-        click.echo(json.dumps(plan.as_json(made), indent=2))
-        return
-    click.echo(plan.table(made))
-    click.echo()
-    click.echo(plan.config(made, tools), nl=False)
-
-
-def _unreachable(problem: Exception) -> NoReturn:
-    click.echo(f"Error: {problem}", err=True)
-    sys.exit(2)

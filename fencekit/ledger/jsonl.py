@@ -393,4 +393,4 @@ class JsonlLedger:
 
 def open_url(url: str) -> JsonlLedger:
     """Open the journal of a `jsonl:` URL or a path; without a path, the user's own."""
-    return JsonlLedger(locate(url, "jsonl", "ledger.jsonl"))
+    return JsonlLedger(locate(url, "jsonl"))

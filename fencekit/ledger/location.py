@@ -17,6 +17,10 @@ LOCAL = frozenset(
 )
 
 
+DEFAULT_NAMES = {"sqlite": "ledger.db", "jsonl": "ledger.jsonl"}
+"""The file in the user's state directory, for a URL without a path."""
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """The path of a ledger's file, and what its URL asks for."""
@@ -25,7 +29,7 @@ class Location:
     trust_shared: bool = False
 
 
-def locate(url: str, scheme: str, default_name: str) -> Location:
+def locate(url: str, scheme: str) -> Location:
     """Parse `scheme:PATH?options` or a bare path; no path means the user's state directory."""
     rest = url.removeprefix(f"{scheme}:")
     text, _, query = rest.partition("?")
@@ -35,7 +39,7 @@ def locate(url: str, scheme: str, default_name: str) -> Location:
         raise InvalidRequest(f"{scheme}: takes the option ?shared_fs=trust, not ?{query}")
     if text.startswith("//"):
         text = text.removeprefix("//")
-    path = Path(unquote(text)).expanduser() if text else state_directory() / default_name
+    path = Path(unquote(text)).expanduser() if text else state_directory() / DEFAULT_NAMES[scheme]
     if "\0" in text:
         raise InvalidRequest("a ledger's path cannot hold a NUL character")
     return Location(path.absolute(), "shared_fs" in options)

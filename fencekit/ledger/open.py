@@ -8,6 +8,7 @@ from typing import cast
 
 from fencekit.core.errors import InvalidRequest
 from fencekit.ledger.base import Ledger
+from fencekit.ledger.location import DEFAULT_NAMES, locate
 
 # scheme -> module whose `open_url(url)` opens that ledger
 _MODULES = {
@@ -27,7 +28,7 @@ def open_ledger(url: str | None = None) -> Ledger:
 
     Raises `InvalidRequest` for a URL that names no ledger, `LedgerError` where it cannot be used.
     """
-    url = url or os.environ.get("FENCEKIT_LEDGER") or "sqlite:"
+    url = _meant(url)
     scheme = scheme_of(url)
     try:
         module = importlib.import_module(_MODULES[scheme])
@@ -38,6 +39,22 @@ def open_ledger(url: str | None = None) -> Ledger:
             f"pip install 'mcp-fencekit[{extra}]'"
         ) from None
     return cast("Ledger", module.open_url(url))
+
+
+def _meant(url: str | None) -> str:
+    return url or os.environ.get("FENCEKIT_LEDGER") or "sqlite:"
+
+
+def is_there(url: str | None = None) -> bool:
+    """Whether opening the ledger that `open_ledger` would open can find anything in it.
+
+    A server is only asked by opening. Raises `InvalidRequest` for a URL that names no ledger.
+    """
+    url = _meant(url)
+    scheme = scheme_of(url)
+    if scheme in DEFAULT_NAMES:
+        return locate(url, scheme).path.exists()
+    return scheme != "memory"
 
 
 def scheme_of(url: str) -> str:

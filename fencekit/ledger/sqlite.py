@@ -394,4 +394,4 @@ _LEFT_ALONE: list[object] = []
 
 def open_url(url: str) -> SqliteLedger:
     """Open the ledger of a `sqlite:` URL or a path; without a path, the user's own."""
-    return SqliteLedger(locate(url, "sqlite", "ledger.db"))
+    return SqliteLedger(locate(url, "sqlite"))

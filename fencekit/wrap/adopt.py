@@ -23,6 +23,9 @@ from fencekit.wrap.others import State, is_wrapped
 LEASE_MS = 60_000
 """How long an admission is believed that a killed take-over left behind; then it is unknown."""
 
+ADOPTED = " (adopted from "
+"""What stands in the reason of an adopted call between the old reason and who took it over."""
+
 What = Literal["adopted", "known", "running", "moved"]
 
 
@@ -65,7 +68,7 @@ def judged(shown: Iterable[Shown], scope: str, principal: str) -> list[Judged]:
         state = one.record.state
         if (
             isinstance(state, InFlight | Unknown)
-            and is_wrapped(state)
+            and is_wrapped(state.ticket.request.agent)
             and (scope_in(one.key.intent), one.key.principal) == (scope, principal)
         ):
             found.append(Judged(one.key, state, one.record.revision))
@@ -105,7 +108,7 @@ def reason(one: Judged, act: Act) -> str:
     """Say why the call is unknown: as the old record does, then who took it over, and why."""
     before = "it was running" if isinstance(one.state, InFlight) else one.state.reason
     old = scope_in(one.key.intent)
-    return f"{before[:200]} (adopted from {old} by {act.operator}: {act.note})"
+    return f"{before[:200]}{ADOPTED}{old} by {act.operator}: {act.note})"
 
 
 def _has_moved(said: object, one: Judged) -> bool:

@@ -45,17 +45,16 @@ def agent_of(scope: Scope) -> str:
     return f"{_AGENT}:{scope.program}" if scope.program else _AGENT
 
 
-def is_wrapped(state: State) -> bool:
-    """Whether an attempt was admitted by a proxy, so that its intent begins with a scope."""
-    return state.ticket.request.agent.partition(":")[0] == _AGENT
+def is_wrapped(agent: str) -> bool:
+    """Whether a proxy admits under this name, so that its intents begin with a scope."""
+    return agent.partition(":")[0] == _AGENT
 
 
-def is_of(state: State, program: str) -> bool:
+def is_of(agent: str, intent: str, program: str) -> bool:
     """Whether an attempt was admitted by a proxy in front of this program."""
-    if not program or not is_wrapped(state):
+    if not program or not is_wrapped(agent):
         return False
-    known = state.ticket.request.agent.partition(":")[2]
-    return program in (known, program_in(scope_in(state.ticket.intent)))
+    return program in (agent.partition(":")[2], program_in(scope_in(intent)))
 
 
 def others(
@@ -84,7 +83,7 @@ def is_another(key: IntentKey, state: State, scope: Scope) -> bool:
     if (scope_in(key.intent), key.principal) == (scope.name, scope.account):
         return False
     apart = key.principal and scope.account and key.principal != scope.account
-    return not apart and is_of(state, scope.program)
+    return not apart and is_of(state.ticket.request.agent, key.intent, scope.program)
 
 
 def here(state: State, scope: Scope) -> IntentKey:

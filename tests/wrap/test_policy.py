@@ -154,5 +154,5 @@ def test_the_plan_shows_the_fenced_tools_first_and_a_configuration_that_names_th
 
     assert [t.kind for t in plan] == [APPEND, SET, READ]
     assert "\n[x]" not in table(plan)
-    assert '[tools."create a\\n[x]"]' in config(plan, tools)
-    assert '# intent = ["order"]' in config(plan, tools)
+    assert '[tools."create a\\n[x]"]' in config(plan, tools, {})
+    assert '# intent = ["order"]' in config(plan, tools, {})
