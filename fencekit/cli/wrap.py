@@ -110,6 +110,11 @@ class Span(click.ParamType[float]):
     "--observe", is_flag=True, help="Fence nothing; record and report what would be done."
 )
 @click.option(
+    "--ask",
+    is_flag=True,
+    help="At a repeat of a call of unknown outcome, let the host's human say whether it happened.",
+)
+@click.option(
     "--expose-intent",
     is_flag=True,
     help="Give each fenced tool an optional argument that names the logical action.",
@@ -181,6 +186,7 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
         others.agent_of(scope),
         observe=options["observe"],
         expose_intent=options["expose_intent"],
+        ask=options["ask"],
     )
     files = ", ".join(str(path) for path in config.files) or "none"
     how = ", observing" if settings.observe else ""

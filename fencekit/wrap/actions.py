@@ -19,6 +19,7 @@ from fencekit.wrap.policy import Treatment
 
 if TYPE_CHECKING:
     from fencekit.core.state import IntentKey, PreparedEffect
+    from fencekit.wrap.ask import Reply
 
 
 class Moment(NamedTuple):
@@ -76,6 +77,9 @@ class Call:
     # Observed only: it was sent although the fence would have answered so.
     observed: str = ""
     reconciled: bool = False
+    # Whether a human was asked about it, and the answer that this very request brought.
+    questioned: bool = False
+    reply: Reply | None = None
 
     @property
     def key(self) -> IntentKey:

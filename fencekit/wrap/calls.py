@@ -30,6 +30,7 @@ from fencekit.ledger.base import Outcome
 from fencekit.wire.frames import Frame, IdKey, encode, id_key, member, result_bytes
 from fencekit.wrap import outcome
 from fencekit.wrap.actions import Call, Count, Peek, Stage, Waiter
+from fencekit.wrap.ask import Ends, Questions
 from fencekit.wrap.owed import Owed
 from fencekit.wrap.reconcile import Reconciler
 from fencekit.wrap.tools import Catalogue
@@ -55,9 +56,24 @@ class Calls:
         self.by_client_id: dict[IdKey, tuple[Call, Waiter]] = {}
         self.owed = Owed(turn)
         self.reconciler = Reconciler(settings, turn)
+        self.questions = Questions(settings, turn, self.owed, self._ends())
         # Called when a fenced call is about to leave, and with each call that must start anew.
         self.on_send: Callable[[], None] = lambda: None
         self.on_again: Callable[[Frame], None] = lambda _frame: None
+
+    def _ends(self) -> Ends:
+        """How calls go on after a human was asked about them."""
+        return Ends(
+            self._unknown,
+            lambda call, why: self._refuse(
+                call, "unknown", outcome.not_taken(why, call.key.intent)
+            ),
+            self._prepare,
+            lambda call, said: self.finish(call, self._replays(call, said), None),
+            self._in_rounds,
+            self.reconciler.has_ended,
+            lambda tool: "outputSchema" in self.catalogue.declared.get(tool, {}),
+        )
 
     # --- a request comes in ---
 
@@ -75,12 +91,17 @@ class Calls:
             waiter.first = True
             call.waiters.append(waiter)
             self.by_key[call.key] = call
-            self._prepare(call)
+            if call.reply is None:
+                self._prepare(call)
+            else:
+                self.questions.judge(call, call.reply)
         elif running.identity.request.fingerprint != call.identity.request.fingerprint:
             self._answer(waiter, self._refused(call, "conflict", outcome.other_action()))
         else:
             self.by_client_id[waiter.frame.key] = (running, waiter)
             running.waiters.append(waiter)
+        if running is not None and call.reply is not None:
+            self.questions.dropped(call.reply)
         return True
 
     def cancel(self, key: IdKey) -> bool:
@@ -92,6 +113,8 @@ class Calls:
         call.waiters.remove(waiter)
         if call.stage is Stage.WAITING and not call.waiters:
             self._over(call)
+        if call.questioned and not call.waiters:
+            self.questions.given_up(call)
         return True
 
     # --- what the ledger says ---
@@ -203,10 +226,23 @@ class Calls:
         if call.treatment.rule.reconcile is not None and not call.reconciled:
             call.reconciled = True
             self.reconciler.start(call, said, lambda: self._prepare(call))
-            return
-        text = outcome.may_have_happened(said.reason or said.cause, call.key.intent)
+        elif not self.questions.start(call, said):
+            self._unknown(call, said)
+
+    def _unknown(self, call: Call, said: errors.IntentFailed, why: str = "") -> None:
         self._count_twins(call, said)
-        self._refuse(call, "unknown", text, said.since_ms)
+        self.finish(call, self._withheld(call, said, why), None)
+
+    def _withheld(self, call: Call, said: errors.IntentFailed, why: str = "") -> Answers:
+        text = outcome.may_have_happened(why or said.reason or said.cause, call.key.intent)
+        return self._refused(call, "unknown", text, said.since_ms)
+
+    def _in_rounds(
+        self, call: Call, said: errors.IntentFailed, asked: Waiter, request: bytes
+    ) -> None:
+        """Let one of those who wait ask its human; the others are refused."""
+        others = self._withheld(call, said)
+        self.finish(call, lambda waiter: request if waiter is asked else others(waiter), None)
 
     def _mismatch(self, call: Call) -> None:
         """Find out whether the arguments differ or only what was guessed of the account."""
@@ -411,6 +447,7 @@ class Calls:
         """Do what is due: heartbeats, waits that are over, deadlines, looks at other processes."""
         now = self.turn.at.mono
         self.owed.tick()
+        self.questions.tick()
         for call in list(self.by_key.values()):
             if call.stage in (Stage.SENDING, Stage.RUNNING):
                 if now >= call.next_beat and call.ticket is not None:
@@ -450,7 +487,7 @@ class Calls:
 
     def due(self) -> float | None:
         """Return when `tick` has something to do next, or None."""
-        times: list[float] = self.owed.due()
+        times: list[float] = [*self.owed.due(), *self.questions.due()]
         for call in self.by_key.values():
             if call.stage is Stage.WAITING:
                 times.append(call.poll_at)

@@ -93,6 +93,8 @@ class Gate:
                 self._call(frame)
             case Kind.REQUEST:
                 self._pass_request(_plain_bytes(frame))
+            case Kind.RESPONSE | Kind.ERROR if self.calls.questions.answered(frame):
+                pass
             case Kind.NOTIFICATION if frame.method == "notifications/cancelled":
                 self._cancelled(frame)
             case Kind.NOTIFICATION if frame.method == "tools/call":
@@ -212,6 +214,8 @@ class Gate:
             problem = "this id is in use by a call that has not ended yet"
             self.turn.to_client(error_bytes(frame.id, protocol.INVALID_REQUEST, problem))
             return
+        if frame.method == "initialize":
+            self.calls.questions.introduced(frame.params)
         self._plain[frame.key] = frame
         self.turn.to_server(frame)
 
@@ -286,7 +290,8 @@ class Gate:
 
     def _fence(self, frame: Frame, treatment: Treatment) -> None:
         try:
-            sent, named = _plain_bytes(frame), ""
+            sent, reply = self.calls.questions.taken(_plain_bytes(frame))
+            named = ""
             if self.settings.expose_intent:
                 sent, named = expose.taken(sent)
             identity = self._identity(expose.keyed(sent, named), treatment)
@@ -300,7 +305,7 @@ class Gate:
         meta = frame.params.get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
         waiter = Waiter(frame, Asker(frame.id, is_modern(frame)), self.turn.at.mono, token)
-        if not self.calls.take(Call(identity, treatment, sent), waiter):
+        if not self.calls.take(Call(identity, treatment, sent, reply=reply), waiter):
             self._pass_request(sent)
 
     def _look_alike(self, frame: Frame, identity: Identity, treatment: Treatment) -> None:
@@ -348,6 +353,8 @@ class Gate:
         return self.undo.after(request, answer, go_on)
 
     def _plain_answered(self, request: Frame, frame: Frame) -> None:
+        if request.method == "initialize":
+            self.calls.questions.welcomed(frame.result)
         if request.method == "tools/list" and isinstance(frame.result, dict):
             self._harvest(request, frame.result)
             if self.settings.expose_intent and isinstance(frame.result.get("tools"), list):

@@ -148,6 +148,23 @@ def other_account() -> str:
     )
 
 
+def not_taken(why: str, intent: str) -> str:
+    """Say that a human's answer about a call changed nothing, and that nothing ran by it."""
+    return (
+        f"A person was asked about this call, and the answer was not taken: {clean(why, 240)}. "
+        "It was not run. Call again to see how it stands, or ask the operator to run: "
+        f"fencekit ledger show {_quoted(intent)}"
+    )
+
+
+def confirmed(at_ms: int) -> str:
+    """Say what the result of a call is whose answer was lost and that a human confirmed."""
+    return (
+        f"This call took effect, and its answer was lost: a person confirmed it at {stamp(at_ms)}. "
+        "It was not run again. Read the present state for what it brought about."
+    )
+
+
 def ledger_unusable(why: str) -> str:
     """Say that nothing can be fenced, so nothing is run."""
     return (

@@ -49,6 +49,10 @@ class Reconciler:
         """Note that an attempt of this process ended with an answer of the server."""
         self._ended.append(ticket)
 
+    def has_ended(self, ticket: str) -> bool:
+        """Whether an attempt of this process is known to have ended with an answer."""
+        return ticket in self._ended
+
     def start(self, call: Call, failed: IntentFailed, again: Callable[[], None]) -> None:
         """Ask the server about an unknown call."""
         rule = call.treatment.rule.reconcile
@@ -106,7 +110,7 @@ class Reconciler:
             question.again()
 
         if count == 0:
-            gone = failed.ticket in self._ended
+            gone = self.has_ended(failed.ticket)
             note = f"{rule.tool} says that it is not there"
             self.turn.ask(
                 Clear(

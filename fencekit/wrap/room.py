@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from fencekit.wire import protocol
 from fencekit.wire.frames import Frame, Kind, encode, error_bytes, parse, result_bytes
+from fencekit.wrap.ask import asked_for
 from fencekit.wrap.gate import Gate
 from fencekit.wrap.pump import Pump
 from fencekit.wrap.record import Record
@@ -174,7 +175,8 @@ class Room:
         return self.standalone
 
     async def _asked(self, frame: Frame) -> None:
-        channel = self._related() or self.standalone
+        of = self._waiting.get(asked_for(frame.id))
+        channel = of.channel if of is not None else self._related() or self.standalone
         given = frame.params if "params" in frame.message else None
         try:
             if channel is None or frame.method is None:

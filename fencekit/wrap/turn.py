@@ -31,6 +31,7 @@ class Settings:
     agent: str = "wrap"
     observe: bool = False
     expose_intent: bool = False
+    ask: bool = False
     max_result: int = MAX_RESULT
 
 

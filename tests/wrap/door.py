@@ -50,6 +50,7 @@ class Door:
         scope: Scope | None = None,
         observe: bool = False,
         expose_intent: bool = False,
+        ask: bool = False,
         listed: bool = True,
     ) -> None:
         self.ledger: Ledger = ledger if ledger is not None else MemoryLedger()
@@ -76,6 +77,7 @@ class Door:
                 agent_of(scope),
                 observe=observe,
                 expose_intent=expose_intent,
+                ask=ask,
             )
         )
         if listed:
