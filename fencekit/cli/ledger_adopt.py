@@ -12,7 +12,7 @@ import click
 
 from fencekit.cli import ledger_view
 from fencekit.cli.fencing import ledger_option, opened, told
-from fencekit.cli.ledger_scope import wrapped_argument
+from fencekit.cli.ledger_scope import is_within, wrapped_argument
 from fencekit.core.errors import InvalidRequest
 from fencekit.core.state import InFlight
 from fencekit.fence import Fence
@@ -66,7 +66,7 @@ def adopt(old_scope: str, wrapped: tuple[str, ...], **options: Any) -> None:
     act, ledger = _act(wrapped, options)
     fence = opened(lambda: Fence.open(ledger))
     with told(fence):
-        shown = list(fence.intents())
+        shown = [one for one in fence.intents() if is_within(one.key.intent, old_scope)]
         chosen = _chosen(shown, old_scope, options["principal"], act)
         _confirm(chosen, act, fence, yes=options["yes"])
         from fencekit.wrap.adopt import adopt as take_over

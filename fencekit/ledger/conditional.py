@@ -57,6 +57,7 @@ from fencekit.ledger.sealing import check_record
 
 DEADLINE = 10.0
 """For how long, in seconds, a batch is tried again before its callers are told."""
+UNFINISHED_ROWS = 5000  # intents that one look for those without an outcome passes by
 SWEEP_ROWS = 200
 """How many intents one step of a sweep writes, and locks until they are on disk."""
 
@@ -82,6 +83,13 @@ class Store(Protocol):
 
     def due(self, since_ms: int, until_ms: int, limit: int) -> list[tuple[bytes, Stored]]:
         """Return values that sweep may look at, in the order of when it may."""
+        ...
+
+    def unfinished(self, after: bytes, limit: int) -> tuple[list[tuple[bytes, Stored]], bytes]:
+        """Of the next `limit` intents, return those without an outcome, and where to go on.
+
+        Where there are no more, it goes on nowhere: an empty key.
+        """
         ...
 
     def audit(self, after: int, limit: int) -> list[tuple[int, bytes]]:
@@ -270,6 +278,15 @@ class ConditionalLedger:
         """Yield every record."""
         for key, value in self._scan(b"i"):
             yield key_of_intent(key), codec.decode_intent(value)
+
+    def unfinished(self) -> Iterator[list[tuple[IntentKey, IntentRecord]]]:
+        """Yield the intents without an outcome, page by page; a page may hold none."""
+        after = b"i"
+        while after:
+            rows, after = self._beside().unfinished(after, UNFINISHED_ROWS)
+            yield [
+                (key_of_intent(key), codec.decode_intent(found.value or b"")) for key, found in rows
+            ]
 
     def floor(self) -> Floor:
         """Return where absent domains start."""

@@ -148,6 +148,19 @@ class PostgresStore:
             (since_ms, until_ms, limit),
         )
 
+    def unfinished(self, after: bytes, limit: int) -> tuple[list[tuple[bytes, Stored]], bytes]:
+        """Return the intents without an outcome among the next ones; the others are not sent."""
+        query = (
+            "WITH page AS MATERIALIZED (SELECT key, version, due, value FROM {}.records "
+            "WHERE key > %s AND key < %s ORDER BY key LIMIT %s) "
+            "SELECT key, version, value, 0::bigint FROM page WHERE due = 0 UNION ALL "
+            "(SELECT key, 0, NULL, (SELECT count(*) FROM page) FROM page ORDER BY key DESC LIMIT 1)"
+        )
+        found = self._fetch(query.format(self._schema), (after, b"j", limit))
+        rows = [(key, Stored(version, value)) for key, version, value, n in found if n == 0]
+        last = [key for key, _, _, n in found if n == limit]
+        return rows, last[0] if last else b""
+
     def _rows(self, query: str, parameters: tuple[Any, ...]) -> list[tuple[bytes, Stored]]:
         rows = self._fetch(query.format(self._schema), parameters)
         return [(key, Stored(version, value)) for key, version, value in rows]

@@ -207,6 +207,17 @@ class RedisStore:
             keys = db.zrangebyscore(self._keys[3], since_ms, until_ms, 0, limit)
         return self._values(keys)
 
+    def unfinished(self, after: bytes, limit: int) -> tuple[list[tuple[bytes, Stored]], bytes]:
+        """Return the intents without an outcome among the next ones: sweep never looks at them."""
+        with self._connected() as db:
+            keys: Any = db.zrangebylex(self._keys[2], b"(" + after, b"(j", 0, limit)
+            due: Any = db.zmscore(self._keys[3], keys) if keys else ()
+        open_still = [key for key, at in zip(keys, due, strict=True) if at is None]
+        rows: list[tuple[bytes, Stored]] = []
+        for start in range(0, len(open_still), 500):
+            rows += self._values(open_still[start : start + 500])
+        return rows, bytes(keys[-1]) if len(keys) == limit else b""
+
     def _values(self, keys: Any) -> list[tuple[bytes, Stored]]:
         wanted = [bytes(key) for key in keys]
         if not wanted:

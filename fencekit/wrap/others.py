@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import shlex
 import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -22,8 +23,8 @@ from fencekit.wrap.identity import Scope, readdressed, scope_in
 from fencekit.wrap.record import Record
 from fencekit.wrap.scope import program_in
 
-LOOKED_AT = 2000  # records
-SECONDS = 1.0
+MOST = 500  # calls without an outcome
+SECONDS = 2.0
 TOLD = 5  # scopes that are named
 _AGENT = "wrap"
 
@@ -105,15 +106,17 @@ def tell(record: Record, scope: Scope, say: Callable[[str], None]) -> threading.
 
 def look(ledger: Ledger, scope: Scope) -> list[str]:
     """Return what to tell about other scopes, a line each. Raises `LedgerError`."""
-    seen = unfinished(ledger, LOOKED_AT, SECONDS)
+    until = time.monotonic() + SECONDS
+    seen = unfinished(ledger, MOST, SECONDS)
     wanted = {here(s, scope) for key, s in seen.found if is_another(key, s, scope)}
     known = {key for key, _ in seen.found} & wanted
-    known |= {key for key in wanted - known if ledger.peek(key)}
+    # What time does not allow to look up is told, though it may be known here.
+    known |= {key for key in wanted - known if time.monotonic() < until and ledger.peek(key)}
     lines = words(others(seen.found, scope, known), scope)
     if not seen.whole:
         lines.append(
-            "the ledger is too large to look through at start for what other scopes of this "
-            "program left open: see `fencekit ledger list --state unknown`"
+            "not all of the ledger was looked at for what other scopes of this program left open: "
+            "see `fencekit ledger list --state unknown`"
         )
     return lines
 

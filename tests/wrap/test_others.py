@@ -12,6 +12,8 @@ import pytest
 from fencekit import Fence
 from fencekit.core.config import FenceConfig
 from fencekit.core.errors import LedgerUnavailable
+from fencekit.ledger import conditional
+from fencekit.ledger import unfinished as looking
 from fencekit.ledger.memory import MemoryLedger
 from fencekit.ledger.unfinished import unfinished
 from fencekit.wrap import others
@@ -20,11 +22,12 @@ from fencekit.wrap.others import Other, agent_of, look
 from fencekit.wrap.record import Record
 from fencekit.wrap.rules import Rules, ToolKind, ToolRule
 from fencekit.wrap.scope import program_in, scope_of
-from tests.ledger.conformance import LEDGERS, TestClock
+from tests.ledger.conformance import LEDGERS, SHARED, TestClock
 
 from .door import Door
 from .test_stdio import WRAP
 
+WITH_A_DOMAIN = Rules({"create_payment": ToolRule(kind=ToolKind.APPEND, domain="money")})
 OLD = scope_of(["npx", "-y", "pay@1.2"], "/old", {})
 HERE = scope_of(["npx", "-y", "pay@1.3"], "/new", {})
 
@@ -141,16 +144,17 @@ def test_no_secret_of_a_command_line_is_in_a_scope_or_a_record(command, url):
     assert agent_of(scope) == f"wrap:{scope.program}"
 
 
-def test_the_look_is_bounded_in_records_and_in_time():
+def test_the_look_is_bounded_in_number_and_in_time(monkeypatch):
     ledger = MemoryLedger()
     left_unknown(ledger, OLD, *(f"o{n}" for n in range(8)))
 
     assert unfinished(ledger, 8, 60.0).whole
     few = unfinished(ledger, 7, 60.0)
     assert (len(few.found), few.whole) == (7, False)
+    monkeypatch.setattr(looking, "PAGE", 2)
     ticks = iter(range(100))
     slow = unfinished(ledger, 100, 3.0, lambda: float(next(ticks)))
-    assert (len(slow.found), slow.whole) == (2, False)
+    assert (len(slow.found), slow.whole) == (4, False)
 
 
 def test_a_ledger_that_shows_the_unfinished_first_is_read_no_further(tmp_path):
@@ -167,10 +171,32 @@ def test_a_ledger_that_shows_the_unfinished_first_is_read_no_further(tmp_path):
     ledger.close()
 
 
+@pytest.mark.parametrize("name", SHARED)
+def test_a_shared_ledger_sends_only_what_has_no_outcome_page_by_page(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(conditional, "UNFINISHED_ROWS", 4)
+    ledger = LEDGERS[name](tmp_path, TestClock())
+    assert list(ledger.unfinished()) == [[]]
+    for n in range(7):
+        door = Door(ledger=ledger, scope=OLD)
+        door.call(1, arguments={"order": f"o{n}"})
+        door.answer(1)
+    Door(rules=WITH_A_DOMAIN, ledger=ledger, scope=OLD).call(1, arguments={"order": "running"})
+    left_unknown(ledger, HERE, *(f"o{n}" for n in range(5)))
+    ledger.records = lambda: pytest.fail("all records were read")
+
+    pages = list(ledger.unfinished())
+    found = [key for page in pages for key, _ in page]
+
+    assert len(pages) == 4  # of 13 intents; the domain is none
+    assert len(set(found)) == len(found) == 6
+    assert unfinished(ledger, 100, 60.0).whole
+    ledger.close()
+
+
 def test_that_not_everything_was_looked_at_is_said(monkeypatch):
     ledger = MemoryLedger()
     left_unknown(ledger, OLD, "o1", "o2")
-    monkeypatch.setattr(others, "LOOKED_AT", 1)
+    monkeypatch.setattr(others, "MOST", 1)
 
     first, last = look(ledger, HERE)
 
