@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,14 +64,20 @@ def adopt(old_scope: str, wrapped: tuple[str, ...], **options: Any) -> None:
     folder where the host starts it. Each unknown call of OLD-SCOPE becomes unknown here too, so
     that a duplicate meets it. Exit: 0 all of them are known here now, 2 some were left.
     """
+    from fencekit.wrap.adopt import adopt as take_over
+    from fencekit.wrap.adopt import guess_of
+
     act, ledger = _act(wrapped, options)
     fence = opened(lambda: Fence.open(ledger))
     with told(fence):
-        shown = [one for one in fence.intents() if is_within(one.key.intent, old_scope)]
+        shown = [
+            one
+            for one in fence.intents()
+            if is_within(one.key.intent, old_scope) or is_within(one.key.intent, act.scope.name)
+        ]
         chosen = _chosen(shown, old_scope, options["principal"], act)
+        act = replace(act, scope=replace(act.scope, guess=guess_of(shown, act.scope)))
         _confirm(chosen, act, fence, yes=options["yes"])
-        from fencekit.wrap.adopt import adopt as take_over
-
         done = [take_over(fence.ledger, one, act, new_id) for one in chosen]
         _tell(done, as_json=options["as_json"])
     if any(one.what in ("running", "moved") for one in done):
@@ -89,10 +96,12 @@ def _act(wrapped: tuple[str, ...], options: dict[str, Any]) -> tuple[Act, str | 
         top = load(options["config"], Path.cwd()).top
         name = options["scope"] or top.get("scope")
         accounts = options["account_env"] or top.get("account_env") or ()
+        # Behind a URL our own environment acts as nobody, as for wrap.
+        environ = {n: os.environ[n] for n in accounts if n in os.environ}
         scope = scope_of(
             wrapped,
             os.getcwd(),
-            os.environ,
+            environ if options["url"] else os.environ,
             name=name,
             account_env=accounts,
             url=options["url"] or "",

@@ -14,10 +14,10 @@ from typing import Literal
 
 from fencekit.core.errors import FenceError, LedgerError, Moved
 from fencekit.core.messages import Abort, Command, Fresh, Look, Ok, Prepare, Release, Seen
-from fencekit.core.state import Holder, InFlight, IntentKey, Unknown
+from fencekit.core.state import Absent, Holder, InFlight, IntentKey, Unknown
 from fencekit.ledger import crash
 from fencekit.ledger.base import Ledger, Shown
-from fencekit.wrap.identity import Scope, readdressed, scope_in
+from fencekit.wrap.identity import GUESS, Scope, readdressed, scope_in
 from fencekit.wrap.others import State, is_wrapped
 
 LEASE_MS = 60_000
@@ -73,6 +73,22 @@ def judged(shown: Iterable[Shown], scope: str, principal: str) -> list[Judged]:
         ):
             found.append(Judged(one.key, state, one.record.revision))
     return found
+
+
+def guess_of(shown: Iterable[Shown], scope: Scope) -> str:
+    """Return the account that the proxies of a scope guess, by what they recorded.
+
+    The guess of this process stands in where they recorded nothing: it may see other variables.
+    """
+    for one in shown:
+        state = one.record.state
+        if (
+            not isinstance(state, Absent)
+            and is_wrapped(state.ticket.request.agent)
+            and (scope_in(one.key.intent), one.key.principal) == (scope.name, scope.account)
+        ):
+            return str(state.ticket.request.args.get(GUESS, ""))
+    return scope.guess
 
 
 def adopt(ledger: Ledger, one: Judged, act: Act, new_id: Callable[[], str]) -> Adoption:

@@ -155,7 +155,7 @@ class Questions:
     ) -> None:
         """Send a request of our own; its id says which call it belongs to."""
         waiter, who = asked
-        ident = f"fencekit-ask-{self.settings.new_id()}:{waiter.frame.id}"
+        ident = f"fencekit-ask-{self.settings.new_id()}:{str(waiter.frame.id)[:100]}"
         params = encode(form.form(call, failed))
         frame = parse(request_bytes(ident, "elicitation/create", params))[0]
         until = self.turn.at.mono + call.treatment.rule.wait

@@ -107,13 +107,15 @@ def readdressed(request: EffectRequest, scope: Scope, *, guesses: bool) -> Effec
     """Return the action of a record as a call under another scope asks for it.
 
     Where guesses count under that scope, the record keeps the account that was guessed for it, so
-    that a call of another one is still withheld.
+    that a call of another one is still withheld; one without any gets the scope's.
     """
     rest = request.intent.removeprefix(scope_in(request.intent))
     domain = request.domain
     if domain is not None:
         domain = scope.name + domain.removeprefix(scope_in(request.intent))
     args = {name: value for name, value in request.args.items() if guesses or name != GUESS}
+    if guesses and scope.guess:
+        args.setdefault(GUESS, scope.guess)
     return EffectRequest.make(
         scope.name + rest,
         request.tool,

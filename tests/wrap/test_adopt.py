@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from fencekit.core.messages import Abort
 from fencekit.core.state import Absent, Done, InFlight, Unknown
 from fencekit.fence.draw import new_id
 from fencekit.ledger.memory import MemoryLedger
-from fencekit.wrap.adopt import LEASE_MS, Act, Adoption, adopt, judged
+from fencekit.wrap.adopt import LEASE_MS, Act, Adoption, adopt, guess_of, judged
 from fencekit.wrap.identity import Scope
 from fencekit.wrap.rules import Rules, ToolKind, ToolRule
 from fencekit.wrap.scope import scope_of
@@ -111,6 +112,23 @@ def test_a_call_of_another_guessed_account_is_withheld_after_an_adoption_as_befo
 
     assert door.executed == 0
     assert outcome(door.last)["state"] == "other account"
+
+
+@pytest.mark.parametrize("recorded", ["theirs", "", None])
+def test_a_record_without_a_guess_gets_the_one_of_the_proxies_here(recorded):
+    """What they recorded tells their guess; this process may see other variables."""
+    ledger = MemoryLedger()
+    lost(ledger, NAMED)
+    here = HERE if recorded is None else replace(HERE, guess=recorded)
+    if recorded is not None:
+        lost(ledger, here, arguments={"order": "another"})
+
+    act = replace(ACT, scope=replace(HERE, guess=guess_of(ledger.intents(), HERE)))
+    assert [one.what for one in taken_over(ledger, act, NAMED)] == ["adopted"]
+    duplicate = Door(ledger=ledger, scope=here)
+    duplicate.call(1)
+
+    assert outcome(duplicate.last)["state"] == "unknown"
 
 
 def test_a_record_of_the_new_scope_is_never_overwritten():

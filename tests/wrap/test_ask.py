@@ -403,6 +403,24 @@ def test_a_cancelled_call_takes_its_question_back():
     assert host.gate.calls.by_key == {}
 
 
+def test_who_gives_up_before_the_question_is_shown_is_not_asked(era):
+    host = Host(era)
+    host.lose()
+    host.hold = True
+    ident = host.ask_again()
+    prepared = host.held.pop()
+    host.do(host.gate.ledger(prepared, host.ledger.call(prepared.command), host.at))
+    assert len(host.held) == 1  # the claim
+    host.client(
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": ident}}
+    )
+    host.release()
+
+    assert not any(m.get("method") == "elicitation/create" for m in host.to_client)
+    assert host.claims == 0
+    assert host.gate.calls.by_key == {}
+
+
 def test_the_answer_about_one_call_does_nothing_for_another():
     host = Host("modern")
     host.lose()
