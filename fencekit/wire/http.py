@@ -94,7 +94,8 @@ class Endpoint:
             headers[protocol.HEADER_PROTOCOL_VERSION] = self.protocol_version
         if self.protocol_version in protocol.MODERN_VERSIONS and frame.method:
             headers[protocol.HEADER_METHOD] = frame.method
-            name = frame.params.get(protocol.NAME_BEARING.get(frame.method, ""))
+            bearing = {**protocol.NAME_BEARING, **protocol.TASK_BEARING}
+            name = frame.params.get(bearing.get(frame.method, ""))
             if isinstance(name, str):
                 headers[protocol.HEADER_NAME] = protocol.encode_header_value(name)
         return {**headers, **(extra or {})}

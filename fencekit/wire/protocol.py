@@ -24,6 +24,7 @@ META_CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 META_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 META_LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 META_SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 # Our own key: how a fence marks the answers it did not get from the server just now.
 META_OUTCOME = "fencekit/outcome"
 
@@ -49,6 +50,8 @@ SCHEMA_HEADER_KEY = "x-mcp-header"
 
 # Method -> the member of `params` that the Mcp-Name header repeats.
 NAME_BEARING = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+# The same for the tasks extension (SEP-2663), which the SDK does not have.
+TASK_BEARING = dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
 
 _SENTINEL = re.compile(r"=\?base64\?.*\?=")
 _PRINTABLE = re.compile(r"[\x20-\x7e]*")

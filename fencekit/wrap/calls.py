@@ -31,10 +31,13 @@ from fencekit.wire.frames import Frame, IdKey, encode, id_key, member, result_by
 from fencekit.wrap import outcome
 from fencekit.wrap.actions import Call, Count, Peek, Stage, Waiter
 from fencekit.wrap.ask import Ends, Questions
+from fencekit.wrap.handles import handle_of
 from fencekit.wrap.owed import Owed
 from fencekit.wrap.reconcile import Reconciler
+from fencekit.wrap.tasks import Tasks
 from fencekit.wrap.tools import Catalogue
 from fencekit.wrap.turn import Settings, Turn
+from fencekit.wrap.undo import Undo
 from fencekit.wrap.verdict import Proof, Verdict, judge
 
 FIRST_PAUSE, LAST_PAUSE = 0.005, 0.15  # seconds between two peeks at another process's call
@@ -47,7 +50,7 @@ Answers = Callable[[Waiter], bytes]
 class Calls:
     """All fenced calls of one gate."""
 
-    def __init__(self, settings: Settings, turn: Turn, catalogue: Catalogue) -> None:
+    def __init__(self, settings: Settings, turn: Turn, catalogue: Catalogue, undo: Undo) -> None:
         self.settings = settings
         self.turn = turn
         self.catalogue = catalogue
@@ -57,6 +60,7 @@ class Calls:
         self.owed = Owed(turn)
         self.reconciler = Reconciler(settings, turn)
         self.questions = Questions(settings, turn, self.owed, self._ends())
+        self.tasks = Tasks(settings, turn, catalogue, self.owed, undo)
         # Called when a fenced call is about to leave, and with each call that must start anew.
         self.on_send: Callable[[], None] = lambda: None
         self.on_again: Callable[[Frame], None] = lambda _frame: None
@@ -141,7 +145,7 @@ class Calls:
                 self._admitted(call, said)
             case Replay():
                 self._count_twins(call, said)
-                self.finish(call, self._replays(call, said), None)
+                self._replay(call, said)
             case errors.IntentInFlight():
                 self._wait(call, said.since_ms)
             case errors.IntentFailed():
@@ -218,11 +222,51 @@ class Calls:
     def _looked(self, call: Call, said: Outcome) -> None:
         if call.stage is not Stage.WAITING:
             return
-        if isinstance(said, Seen) and isinstance(said.record.state, InFlight):
+        state = said.record.state if isinstance(said, Seen) else None
+        if not isinstance(state, InFlight):
+            self._prepare(call)
             return
-        self._prepare(call)
+
+        def found(text: str | None) -> None:
+            if text is not None and call.stage is Stage.WAITING:
+                self.finish(call, self._handles(call, text, state.since_ms), None)
+
+        self.tasks.kept(state.ticket.id, found)
+
+    def _replay(self, call: Call, said: Replay) -> None:
+        """Answer with the recorded result, or with the task's handle who must be given one."""
+        results = self._replays(call, said)
+        if not any(waiter.asker.tasks and not waiter.asker.modern for waiter in call.waiters):
+            self.finish(call, results, None)
+            return
+
+        def found(text: str | None) -> None:
+            handles = self._handles(call, text, said.at_ms) if text is not None else results
+
+            def answers(waiter: Waiter) -> bytes:
+                old = waiter.asker.tasks and not waiter.asker.modern
+                return handles(waiter) if old else results(waiter)
+
+            self.finish(call, answers, None)
+
+        self.tasks.kept(said.sealed.ticket.id, found)
 
     def _failed(self, call: Call, said: errors.IntentFailed) -> None:
+        """Answer for an attempt that ended unknown, unless it is a task that goes on without us."""
+        if said.cause != "died":
+            self._doubted(call, said)
+            return
+
+        def found(text: str | None) -> None:
+            if text is None:
+                self._doubted(call, said)
+            else:
+                self.finish(call, self._handles(call, text, said.since_ms), None)
+
+        self.tasks.kept(said.ticket, found)
+
+    def _doubted(self, call: Call, said: errors.IntentFailed) -> None:
+        """Ask the server, then a human, where they can be asked; else refuse."""
         if call.treatment.rule.reconcile is not None and not call.reconciled:
             call.reconciled = True
             self.reconciler.start(call, said, lambda: self._prepare(call))
@@ -286,6 +330,8 @@ class Calls:
             case Proof.DONE:
                 command = self._commit(call, answer)
                 self._record(call, command, self._sharing(call, answer, command), first)
+            case Proof.ACCEPTED:
+                self._accepted(call, answer)
             case Proof.INTERIM:
                 self._record(call, self._release(call, "awaiting input"), None, first)
             case Proof.REJECTED:
@@ -296,6 +342,22 @@ class Calls:
                 self.reconciler.ended(call.ticket_id)
                 self._record(call, self._abort(call, verdict.reason), others, first)
         return True
+
+    def _accepted(self, call: Call, answer: Frame) -> None:
+        """Keep the handle, with the attempt in flight; then everybody gets it."""
+        call.stage = Stage.ENDING
+        text = (member(answer.raw, "result") or b"{}").decode()
+        now = self.turn.at.wall_ms
+        handles = self._handles(call, text, now)
+        request = call.identity.request
+        self._count_twins(call, errors.IntentInFlight(request.intent, request.agent, now, 0))
+        handle = handle_of(answer.result)
+        if handle is None or call.ticket is None:
+            self.finish(call, handles, answer.raw)
+            return
+        self.tasks.accepted(
+            call.ticket, handle, text, lambda: self.finish(call, handles, answer.raw)
+        )
 
     def _judge(self, call: Call, answer: Frame) -> Verdict:
         tool = call.treatment.tool
@@ -312,6 +374,8 @@ class Calls:
         call.stage = Stage.OVER
         if verdict.proof is Proof.DONE and call.ticket is not None:
             self.owed.end(self._commit(call, answer))
+        elif verdict.proof is Proof.ACCEPTED:
+            self._accepted(call, answer)
 
     def server_gone(self, why: str) -> None:
         """The server ended: what had left is unknown, what had not is free."""
@@ -392,6 +456,19 @@ class Calls:
         late = self.turn.at.wall_ms - said.at_ms > quiet * 1000
         note = outcome.already_ran(said.at_ms, intent) if late else ""
         return lambda waiter: outcome.replay(waiter.asker, result.text, made, note)
+
+    def _handles(self, call: Call, text: str, since_ms: int) -> Answers:
+        """Give the task's handle to those who can read one, and tell the others to wait."""
+        intent = call.key.intent
+        made = outcome.mark("running", intent, since_ms, replayed=True)
+        waiting = outcome.mark("running", intent, since_ms)
+
+        def give(waiter: Waiter) -> bytes:
+            if waiter.asker.tasks:
+                return outcome.handle(waiter.asker, text, made)
+            return outcome.refusal(waiter.asker, outcome.accepted(since_ms), waiting)
+
+        return give
 
     def _sharing(self, call: Call, answer: Frame, command: Commit | None) -> Answers:
         """Give the others the one result, marked as theirs only by replay."""

@@ -29,6 +29,7 @@ from fencekit.wire.frames import (
 from fencekit.wrap import expose
 from fencekit.wrap.actions import Action, Ask, Call, Moment, Waiter
 from fencekit.wrap.calls import Calls
+from fencekit.wrap.handles import FOLLOWED, TOLD, takes_tasks
 from fencekit.wrap.identity import Identity, identify
 from fencekit.wrap.near import Near
 from fencekit.wrap.outcome import Asker
@@ -60,9 +61,9 @@ class Gate:
         self.settings = settings
         self.turn = Turn()
         self.catalogue = Catalogue(settings.rules, self.turn.say)
-        self.calls = Calls(settings, self.turn, self.catalogue)
-        self.sets = Sets(self.turn)
         self.undo = Undo(settings, self.turn)
+        self.calls = Calls(settings, self.turn, self.catalogue, self.undo)
+        self.sets = Sets(self.turn)
         self.calls.on_send = self.sets.admitted
         self.calls.on_again = self._call
         # Requests of the client that the server will answer by itself, by id.
@@ -113,6 +114,9 @@ class Gate:
             case Kind.NOTIFICATION if frame.method == "notifications/progress":
                 if not self.calls.progress(frame):
                     self.turn.to_client(frame.raw)
+            case Kind.NOTIFICATION if frame.method in TOLD:
+                self.turn.to_client(frame.raw)
+                self.calls.tasks.notified(frame)
             case Kind.NOTIFICATION if frame.method == "notifications/tools/list_changed":
                 self.catalogue.changed()
                 self.turn.to_client(frame.raw)
@@ -304,7 +308,8 @@ class Gate:
         self._look_alike(sent, identity, treatment)
         meta = frame.params.get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
-        waiter = Waiter(frame, Asker(frame.id, is_modern(frame)), self.turn.at.mono, token)
+        asker = Asker(frame.id, is_modern(frame), takes_tasks(frame))
+        waiter = Waiter(frame, asker, self.turn.at.mono, token)
         if not self.calls.take(Call(identity, treatment, sent, reply=reply), waiter):
             self._pass_request(sent)
 
@@ -369,6 +374,9 @@ class Gate:
 
             if not self.undo.after(request, frame, go_on):
                 go_on()
+            return
+        if request.method in FOLLOWED:
+            self.calls.tasks.answered(request, frame, lambda: self.turn.to_client(frame.raw))
             return
         self.turn.to_client(frame.raw)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from fencekit.wire import protocol
 from fencekit.wire.frames import encode, members, result_bytes
+from fencekit.wrap.handles import in_era
 from fencekit.wrap.verdict import clean
 
 COMPLETE = "complete"
@@ -26,6 +27,8 @@ class Asker:
 
     id: object
     modern: bool
+    # Whether it can read a task handle.
+    tasks: bool = False
 
 
 def stamp(at_ms: int) -> str:
@@ -67,6 +70,13 @@ def replay(asker: Asker, text: str, outcome: Mapping[str, Any], note: str = "") 
         parts["resultType"] = encode(COMPLETE)
     if note:
         parts["content"] = _with_block(parts.get("content"), note)
+    return result_bytes(asker.id, _joined(parts))
+
+
+def handle(asker: Asker, text: str, outcome: Mapping[str, Any]) -> bytes:
+    """Return the answer that carries a recorded task handle, marked, in the asker's era."""
+    parts = in_era(text, modern=asker.modern)
+    parts["_meta"] = _with_mark(parts.get("_meta"), outcome)
     return result_bytes(asker.id, _joined(parts))
 
 
@@ -127,6 +137,14 @@ def still_running(since_ms: int) -> str:
     """Say that the same call runs already."""
     return (
         f"The same call has been running since {stamp(since_ms)} and has not answered yet. "
+        "It was not run again. Call again with the same arguments for its result."
+    )
+
+
+def accepted(since_ms: int) -> str:
+    """Say to somebody who cannot read task handles that the same call became a task."""
+    return (
+        f"The server accepted the same call at {stamp(since_ms)} as a task that has not ended yet. "
         "It was not run again. Call again with the same arguments for its result."
     )
 

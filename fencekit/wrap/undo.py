@@ -7,13 +7,13 @@ with equal fields, before that success is handed on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from fencekit.core.errors import InvalidRequest
 from fencekit.core.messages import Forget, Look, Seen
 from fencekit.core.state import Done, IntentKey
 from fencekit.ledger.base import Outcome
 from fencekit.wire.frames import Frame, Kind
+from fencekit.wrap.handles import handle_of
 from fencekit.wrap.identity import identify
 from fencekit.wrap.turn import Settings, Turn
 
@@ -30,7 +30,13 @@ class Undo:
 
         False where it undoes nothing: then nothing is called.
         """
-        keys = self._keys(request.params) if _succeeded(answer) else []
+        if not _succeeded(answer):
+            return False
+        return self.done(request.params.get("name"), request.params.get("arguments"), then)
+
+    def done(self, tool: object, arguments: object, then: Callable[[], None]) -> bool:
+        """Forget what a success of `tool` has undone, as `after`."""
+        keys = self._keys(tool, arguments)
         if not keys:
             return False
         left = len(keys)
@@ -42,16 +48,16 @@ class Undo:
                 then()
 
         for key in keys:
-            self._forget(key, str(request.params.get("name")), one_less)
+            self._forget(key, str(tool), one_less)
         return True
 
-    def _keys(self, params: Mapping[str, Any]) -> list[IntentKey]:
-        tool, s = params.get("name"), self.settings
+    def _keys(self, tool: object, arguments: object) -> list[IntentKey]:
+        s = self.settings
         if not isinstance(tool, str) or s.observe:
             return []
         keys = []
         for name, rule in s.rules.undone_by(tool):
-            undone = {"name": name, "arguments": params.get("arguments")}
+            undone = {"name": name, "arguments": arguments}
             try:
                 keys.append(identify(undone, rule, s.rules, s.scope).key)
             except InvalidRequest:  # it lacks one of the fields: it names no such call
@@ -81,4 +87,5 @@ def _succeeded(answer: Frame) -> bool:
         and isinstance(result, Mapping)
         and result.get("isError") is not True
         and result.get("resultType", "complete") == "complete"
+        and handle_of(result) is None
     )

@@ -14,6 +14,7 @@ from typing import Any
 
 from fencekit.wire import protocol
 from fencekit.wire.frames import Frame, Kind
+from fencekit.wrap.handles import handle_of
 from fencekit.wrap.rules import ToolRule
 
 QUOTED = 300  # characters of the server's own words that are kept and quoted
@@ -24,6 +25,7 @@ class Proof(Enum):
 
     DONE = "done"
     INTERIM = "interim"
+    ACCEPTED = "accepted"
     REJECTED = "rejected"
     NOTHING = "nothing"
 
@@ -70,6 +72,10 @@ def judge(
     if answer.kind is Kind.RESPONSE and isinstance(result, Mapping):
         if result.get("resultType") == "input_required":
             return Verdict(Proof.INTERIM, "it asked for input")
+        if handle_of(result) is not None:
+            return Verdict(Proof.ACCEPTED, "accepted as a task")
+        if result.get("resultType") == "task":
+            return Verdict(Proof.NOTHING, "accepted as a task that has no id to ask by")
         if result.get("isError") is not True:
             return Verdict(Proof.DONE)
     reason = error_text(answer)
@@ -78,14 +84,22 @@ def judge(
         return Verdict(Proof.REJECTED, f"the server has no such tool: {reason}")
     if code in _REFUSED_BY_PROTOCOL:
         return Verdict(Proof.REJECTED, reason)
-    if any(_matches(pattern, code, reason) for pattern in rule.definitive):
-        return Verdict(Proof.REJECTED, f"definitive by configuration: {reason}")
+    if (definitive := by_configuration(answer, rule)) is not None:
+        return definitive
     said_invalid = code == protocol.INVALID_PARAMS or (
         code is None and _VALIDATION.search(reason) is not None
     )
     if said_invalid and declared is not None and breaks_schema(arguments, declared):
         return Verdict(Proof.REJECTED, f"the arguments break the tool's schema: {reason}")
     return Verdict(Proof.NOTHING, reason)
+
+
+def by_configuration(answer: Frame, rule: ToolRule) -> Verdict | None:
+    """Return the verdict that the rule's `definitive` list gives, or None where it says nothing."""
+    reason, code = error_text(answer), answer.error.get("code")
+    if any(_matches(pattern, code, reason) for pattern in rule.definitive):
+        return Verdict(Proof.REJECTED, f"definitive by configuration: {reason}")
+    return None
 
 
 def _matches(pattern: str, code: object, reason: str) -> bool:

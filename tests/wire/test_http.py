@@ -47,6 +47,19 @@ def test_the_stateless_era_repeats_method_and_name_in_headers():
     assert "mcp-method" not in legacy
 
 
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+def test_the_tasks_extension_repeats_the_tasks_id(method):
+    (frame,) = parse(request_bytes(1, method, b'{"taskId":"t-1"}'))
+    with web(lambda h, m: h.answer(m, {})) as it:
+        endpoint = Endpoint(it.url)
+        endpoint.protocol_version = "2026-07-28"
+        list(endpoint.post(frame))
+        endpoint.close()
+
+    ((_, headers, _),) = it.asked
+    assert headers["mcp-name"] == "t-1"
+
+
 def test_events_before_the_answer_are_given_too_and_a_big_one_passes():
     big = '{"jsonrpc":"2.0","id":7,"result":{"text":"%s"}}' % ("x" * 3_000_000)
     note = '{"jsonrpc":"2.0","method":"notifications/progress"}'

@@ -168,6 +168,12 @@ class Door:
         return self.to_client[-1]
 
 
+TASKS = {
+    **MODERN,
+    protocol.META_CLIENT_CAPABILITIES: {"extensions": {protocol.TASKS_EXTENSION: {}}},
+}
+
+
 def outcome(message: Any) -> Any:
     """Return the mark on an answer, or None."""
     return message["result"].get("_meta", {}).get(protocol.META_OUTCOME)

@@ -598,18 +598,6 @@ def test_progress_reaches_twins_under_their_own_tokens():
     assert len(door.to_client) == 2
 
 
-def test_a_task_handle_is_given_again():
-    door = Door()
-    door.call(1, meta=MODERN)
-    door.answer(1, {"resultType": "task", "task": {"taskId": "t1"}})
-
-    door.call(2, meta=MODERN)
-
-    assert door.executed == 1
-    assert door.last["result"]["task"] == {"taskId": "t1"}
-    assert door.last["result"]["resultType"] == "task"
-
-
 def test_what_the_ledger_holds_is_what_was_answered():
     door = Door()
     door.call(1)

@@ -57,6 +57,9 @@ class Host:
         self.process.stdin.close()
         assert self.process.stderr is not None
         said = self.process.stderr.read().decode()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.process.stderr.close()
         return self.process.wait(20), said
 
 
