@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import Call, Dict, Expr, Function, ListOf, Lit, Name, Scope
 from fencekit.scan.scopes import children, scope_of
-from fencekit.scan.toolspec import HANDLER_KEYS
+from fencekit.scan.toolspec import HANDLER_KEYS, run_by
 from fencekit.scan.values import Env, Func
 
 
@@ -57,8 +57,9 @@ def _among(ev: Evaluator, expr: Expr, around: list[Expr], env: Env) -> Func | No
     for outer in around:
         for beside in _others(outer, inner):
             for value in ev.eval(beside, env):
-                if isinstance(value, Func):
-                    return value
+                found = run_by(ev, value)
+                if found is not None:
+                    return found
         inner = outer
     return None
 

@@ -52,7 +52,9 @@ def judge(tool: Tool, walked: Walked) -> Row:
 
 def writes_of(tool: Tool, walked: Walked) -> list[Hit]:
     """Choose the writes that count: doubtful ones need the tool's own name to agree."""
-    hits = list(walked.hits)
+    told = {(h.file, h.line) for h in walked.hits if h.effect.what.startswith("HTTP ")}
+    # A call whose verb is known on one way to it is not listed again for a way that leaves it open.
+    hits = [h for h in walked.hits if h.effect.what != "HTTP" or (h.file, h.line) not in told]
     if hits and words.reads_by_name(tool.name) and not any(h.effect.certain for h in hits):
         return []
     if tool.annotations.get("readOnlyHint") is True and all(_open_command(h) for h in hits):

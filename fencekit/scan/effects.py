@@ -28,6 +28,7 @@ from fencekit.scan.http_calls import http_by_verb, http_call
 from fencekit.scan.outside import (
     RUST_OWN,
     acts_on_fetched,
+    configures,
     makes_client,
     makes_type,
     outside_type,
@@ -35,7 +36,7 @@ from fencekit.scan.outside import (
     plain_noun,
     sent_builder,
 )
-from fencekit.scan.rpc import rpc_effect
+from fencekit.scan.rpc import rpc_effect, socket_effect
 from fencekit.scan.sql import sql_effect
 from fencekit.scan.values import Env, Ext, Unknown, Value
 
@@ -108,6 +109,8 @@ def _known(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effe
         "window.fetch",
     ):
         return http_call(ev, value, call, env, around)
+    if from_library(root, words.SOCKET_LIBRARIES) and "()" in value.steps:
+        return socket_effect(ev, last, call, env)
     if from_library(root, words.QUIET_LIBRARIES) or _standard(root, env):
         return NOTHING
     return None
@@ -153,6 +156,9 @@ def _by_verb(
         return None
     if name in ("replace", "replaceAll") and len(call.args) == 2:
         return None  # of text
+    lets_go = name in words.LETS_GO and not call.args and not isinstance(value, Unknown)
+    if lets_go and not (isinstance(value, Ext) and acts_on_fetched(value, call)):
+        return None  # of a connection, a session, a file
     if name in ("join", "concat") and not isinstance(value, Ext):
         return None  # of texts and lists
     kind = words.verb_of(name)
@@ -165,6 +171,7 @@ def _by_verb(
             makes_type(value, env)
             or sent_builder(value, name, call)
             or makes_client(parts)
+            or configures(parts)
             or part_of_answer(value, env)
         ):
             return None  # a value is made, or a builder sent whose own verb was judged

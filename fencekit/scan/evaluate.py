@@ -27,6 +27,7 @@ from fencekit.scan.facts import (
     Module,
     Mutation,
     Name,
+    Result,
     Template,
 )
 from fencekit.scan.instances import Instances
@@ -193,6 +194,8 @@ class Evaluator(Names, Instances, Members, Activations, Truths):
                 return [Func(expr.function, env, env.self_value, file=file, line=line)]
             case Each():
                 return [self._comprehension(expr, env)]
+            case Result():
+                return natives.result_at(self.eval(expr.of, env), expr.at)
             case _:
                 return self._mixed(expr, env)
 
@@ -283,6 +286,7 @@ class Evaluator(Names, Instances, Members, Activations, Truths):
 
     def _list(self, expr: ListOf, env: Env) -> Seq:
         items: list[Value] = []
+        results: list[list[Value]] = []
         unsure = len(expr.items) > MAX_ITEMS
         for item in expr.items[:MAX_ITEMS]:
             found = self.eval(item.value, env)
@@ -291,7 +295,10 @@ class Evaluator(Names, Instances, Members, Activations, Truths):
                 unsure = unsure or any(not isinstance(v, Seq) for v in found)
             else:
                 items.extend(found)
-        return Seq(items, unsure, file=env.file, line=expr.line)
+            results.append(found)
+        made = Seq(items, unsure, file=env.file, line=expr.line)
+        made.results = results if expr.results else None
+        return made
 
     def _choice(self, expr: Choice, env: Env) -> list[Value]:
         if expr.test is not None and len(expr.options) == 2:

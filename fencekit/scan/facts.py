@@ -120,9 +120,18 @@ class Dict(Expr):
 
 @dataclass(slots=True, eq=False)
 class ListOf(Expr):
-    """A list, tuple, array or set literal."""
+    """A list, tuple, array or set literal; `results` are what a function hands back together."""
 
     items: list[Arg]
+    results: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Result(Expr):
+    """One of several results of a call that stands, and is followed, elsewhere."""
+
+    of: Expr
+    at: int
 
 
 @dataclass(slots=True, eq=False)

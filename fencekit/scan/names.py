@@ -163,7 +163,9 @@ class Names(Parts):
             picked = env.picks.get(id(binding.value))
             found = [picked] if picked is not None else self._loop_values(binding, env)
             return self.apply_path(found, binding.path, env)
-        found = self.apply_path(self.eval(binding.value, env), binding.path, env)
+        found = self.apply_path(
+            natives.result_at(self.eval(binding.value, env), 0), binding.path, env
+        )
         module = env.function.module
         given = any(isinstance(v, Input) for v in found)
         if given and module is not None and module.language == "rust":

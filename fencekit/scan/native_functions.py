@@ -34,6 +34,13 @@ PASS = frozenset({
 })  # fmt: skip
 
 
+# What is given back does what the function does that it is given, if not as often.
+SAME_FUNCTION = frozenset({
+    "OnceValue", "OnceValues", "OnceFunc", "once", "memoize", "memoizeOne", "pMemoize", "debounce",
+    "throttle",
+})  # fmt: skip
+
+
 def function(ev: Parts, value: Ext, call: Call, env: Env) -> list[Value] | None:
     """Return the value of calling one of the languages' own functions, or None."""
     name = value.last
@@ -44,6 +51,8 @@ def function(ev: Parts, value: Ext, call: Call, env: Env) -> list[Value] | None:
         return _imported(ev, call, env)
     if name in ("partial", "partialmethod") and call.args:
         return _partial(ev, call, env)
+    if name in SAME_FUNCTION and value.root and call.args:
+        return ev.eval(call.args[0].value, env)
     spelled = texts.respelled(ev, name, call, env)
     if spelled is not None:
         return spelled

@@ -147,6 +147,17 @@ def _includes(ev: Parts, obj: Seq, call: Call, env: Env) -> list[Value] | None:
     return [Const(asked[0].value in held, file=env.file, line=call.line)]
 
 
+def result_at(values: list[Value], at: int) -> list[Value]:
+    """Return one of the results that a call hands back together; a value alone is the first."""
+    out: list[Value] = []
+    for value in values:
+        if isinstance(value, Seq) and value.results is not None:
+            out += value.results[at] if at < len(value.results) else []
+        elif at == 0:
+            out.append(value)
+    return out
+
+
 def _chosen(ev: Parts, obj: Seq, call: Call, env: Env) -> list[Value]:
     """Return the items a predicate does not rule out; only the sure ones where there are any.
 

@@ -51,6 +51,11 @@ def makes_client(parts: tuple[str, ...]) -> bool:
     )  # fmt: skip
 
 
+def configures(parts: tuple[str, ...]) -> bool:
+    """Tell whether a name only sets up a client in this process: `SetBasicAuth`, `use_proxy`."""
+    return parts[:1] in (("set",), ("use",)) and len(parts) > 1 and set(parts[1:]) <= words.SET_UP
+
+
 def plain_noun(parts: tuple[str, ...]) -> bool:
     """Tell whether a name may name a thing as well as an act: `client.invite(code)` reads one."""
     alone = len(parts) == 1 or words.verb_of(parts[0]) == ""  # `client.audit_log(id)`

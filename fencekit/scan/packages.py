@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 MAX_BYTES = 200_000
+GO_MODULE = "go module"  # a name that no package has: there is a go.mod
 _CRATE = re.compile(r"^\[package\][^\[]*?^name\s*=\s*\"([\w-]+)\"", re.MULTILINE | re.DOTALL)
 _GO_MODULE = re.compile(r"^module\s+\"?([^\s\"]+)", re.MULTILINE)
 # A string, which stays as it is (`"@app/*"` begins no comment), or a comment.
@@ -26,7 +27,7 @@ def packages_of(root: Path, sources: Iterable[str]) -> dict[str, str]:
     """Return the folder of every package and alias that the folders of `sources` declare.
 
     Folders are relative to `root`, `""` for the root itself; an alias ends with a slash where it
-    stands for whatever comes after it.
+    stands for whatever comes after it. `GO_MODULE` is among the names where a go.mod is.
     """
     folders = {""}
     for path in sources:
@@ -39,6 +40,7 @@ def packages_of(root: Path, sources: Iterable[str]) -> dict[str, str]:
         name = _GO_MODULE.search(_text(root / folder / "go.mod"))
         if name is not None:
             found[name[1]] = folder
+            found.setdefault(GO_MODULE, folder)
         crate = _CRATE.search(_text(root / folder / "Cargo.toml"))
         if crate is not None:
             found[f"crate {crate[1].replace('_', '-')}"] = folder

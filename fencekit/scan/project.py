@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from fencekit.scan.documents import Documents
 from fencekit.scan.facts import Class, FileFacts, Function, Import, Module
+from fencekit.scan.packages import GO_MODULE
 from fencekit.scan.scopes import scope_of
 
 JS_SUFFIXES = (".ts", ".tsx", ".mts", ".js", ".jsx", ".mjs", ".cjs", ".cts")
@@ -184,6 +185,8 @@ class Project:
             own = posixpath.join(folder, rest) if rest else folder
             return [p for p in self.folders.get(own, ()) if p.endswith(".go")]
         parts = module.split("/")
+        if GO_MODULE in self._packages or "." not in parts[0]:
+            return []  # of another module, or of Go itself
         for start in range(len(parts)):
             tail = "/".join(parts[start:])
             for folder, paths in self.folders.items():

@@ -6,7 +6,7 @@ same values, so they share the work (`evaluate.Evaluator.eval`).
 
 from __future__ import annotations
 
-from fencekit.scan.facts import Binding, Expr, Function, Lambda, Name, Param, Scope
+from fencekit.scan.facts import Binding, Expr, Function, Lambda, Name, Param, Result, Scope
 from fencekit.scan.scopes import scope_of, walk_expr
 
 SELF_NAMES = frozenset({"self", "cls", "this", "Self"})
@@ -32,6 +32,8 @@ def _reach(scope: Scope, expr: Expr) -> frozenset[int] | None:
         for here in walk_expr(todo.pop()):
             if isinstance(here, Lambda):
                 return None
+            if isinstance(here, Result):
+                todo.append(here.of)
             if not isinstance(here, Name) or here.id in seen:
                 continue
             seen.add(here.id)

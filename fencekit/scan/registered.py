@@ -16,6 +16,7 @@ from fencekit.scan.toolspec import (
     name_of,
     parameters,
     plausible,
+    run_by,
     text_of,
 )
 from fencekit.scan.values import Const, Env, Ext, Func, Inst, Record, Seq
@@ -40,7 +41,11 @@ class Registered(Registrar):
                 if holder is None or id(holder) in done:
                     continue
                 done.add(id(holder))
-                for call in scope_of(holder).calls:
+                scope = scope_of(holder)
+                marks = {id(mark) for inner in scope.nested for mark in inner.marks}
+                for call in scope.calls:
+                    if id(call) in marks:
+                        continue  # a decorator declares the function below it
                     if name_of(call.callee) in names and not isinstance(call.callee, Call):
                         self._registered(call, holder, module)
                     elif isinstance(call.callee, Call) and name_of(call.callee.callee) in names:
@@ -149,8 +154,8 @@ class Registered(Registrar):
                     and not (isinstance(value, Ext) and value.call is None)
                 ):
                     tool = self.spec_of(value)
-                elif isinstance(value, Func):
-                    handler = value
+                else:
+                    handler = run_by(self.ev, value) or handler
         if (
             tool is None
             and handler is not None

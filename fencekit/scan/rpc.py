@@ -7,7 +7,7 @@ import re
 from fencekit.scan import words
 from fencekit.scan.effect import NOTHING, Effect
 from fencekit.scan.evaluate import Evaluator
-from fencekit.scan.facts import Call, Member
+from fencekit.scan.facts import Call, Expr, Member
 from fencekit.scan.values import Const, Env, Ext, Inst, Record, Unknown, Value
 
 
@@ -99,6 +99,45 @@ RPC_CALLS = frozenset({
 })  # fmt: skip
 
 
+SOCKET_SENDS = frozenset({
+    "send", "sendall", "sendto", "sendmsg", "send_json", "send_string", "send_text", "write",
+})  # fmt: skip
+# Keys under which a message says what the far side shall do.
+COMMAND_KEYS = ("type", "command", "cmd", "method", "action", "op", "operation")
+
+
+def socket_effect(ev: Evaluator, name: str, call: Call, env: Env) -> Effect:
+    """Judge a message that is sent over a socket by the command it names, if it names one."""
+    if name not in SOCKET_SENDS or not call.args:
+        return NOTHING
+    told = [t for a in call.args for t in _commands(ev, a.value, env)]
+    if not told:
+        return NOTHING
+    said = {words.verb_of(t) for t in told}
+    if not said - {"reading"}:
+        return NOTHING
+    return Effect(f"socket {told[0]}", said == {"declaring"}, "" not in said, told[0])
+
+
+def _commands(ev: Evaluator, sent: Expr, env: Env) -> list[str]:
+    """Return the commands named in what is sent, through `json.dumps(…).encode()`."""
+    here = sent
+    while isinstance(here, Call):
+        if isinstance(here.callee, Member) and here.callee.name in ("encode", "toString"):
+            here = here.callee.obj
+        elif here.args:
+            here = here.args[0].value
+        else:
+            return []
+    out: list[str] = []
+    for value in _plain(ev.eval(here, env)):
+        if isinstance(value, Record):
+            for key in COMMAND_KEYS:
+                out += [str(v.value) for v in ev.entry(value, key) if isinstance(v, Const)]
+    return [t for t in out if RPC_WORD.fullmatch(t)]
+
+
+RPC_WORD = re.compile(r"[A-Za-z][\w.:/-]{1,60}")
 RPC_NAME = re.compile(r"[a-z][a-z0-9]{1,14}[_.][A-Za-z][A-Za-z0-9_]+")  # `eth_sendTransaction`
 
 

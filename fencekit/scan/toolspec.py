@@ -135,6 +135,18 @@ def from_record(ev: Evaluator, record: Record) -> Tool | None:
     return tool
 
 
+def run_by(ev: Evaluator, value: Value) -> Func | None:
+    """Return the function that a value is, or that an adapter of it is: `NewTypedHandler(f)`."""
+    if isinstance(value, Func):
+        return value
+    if not isinstance(value, Ext) or value.call is None or value.env is None:
+        return None
+    if "handler" not in words.split(value.last):
+        return None
+    given = [v for a in value.call.args for v in ev.eval(a.value, value.env)]
+    return next((v for v in given if isinstance(v, Func)), None)
+
+
 def handler_in(ev: Evaluator, record: Record) -> Func | None:
     """Return the function an object holds under a key that means "run this"."""
     for key in HANDLER_KEYS:
@@ -200,8 +212,9 @@ def _option(ev: Evaluator, value: Value, tool: Tool) -> None:
         for item in value.items:
             _option(ev, item, tool)
         return
-    if isinstance(value, Func) and tool.handler is None:
-        tool.handler = value
+    run = run_by(ev, value)
+    if run is not None and tool.handler is None:
+        tool.handler = run
         return
     if isinstance(value, Record):
         found = parameters(ev, [value])

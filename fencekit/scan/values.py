@@ -54,6 +54,7 @@ class Seq(Value):
     items: list[Value]
     open: bool = False
     lookup: dict[str, dict[object, list[Value]] | None] | None = None  # items by key, when asked
+    results: list[list[Value]] | None = None  # one by one, where a function hands back several
 
     def __post_init__(self) -> None:
         """Cut what is longer than any list that somebody wrote: a loop that feeds itself."""

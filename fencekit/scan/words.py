@@ -96,6 +96,15 @@ ACTS = _words(
     "start stop restart kill pause unpause resume reboot terminate destroy cancel run delete "
     "remove save publish send deploy shutdown suspend"
 )
+# What a client in this process is set up with: `SetBasicAuth`, `setApiKey`, `set_user_agent`.
+SET_UP = _words(
+    "auth basic bearer token api key access credentials header headers user agent base url proxy "
+    "timeout debug logger log level password username http client transport content type accept "
+    "cookie cookies query param params body form data context retry count tls config result output "
+    "env option options default defaults oauth2 jwt"
+)
+# Without arguments, these let go of what is held in this process.
+LETS_GO = _words("close aclose disconnect quit end shutdown release flush dispose exit logout")
 # Verbs that make something where they are a method of many: `client.images.build(…)`.
 MAKES_OF_MANY = _words("build pull")
 CLIENT = _words(
@@ -203,6 +212,7 @@ AGENT_FRAMEWORKS = (
     "@anthropic-ai/claude-agent-sdk", "rig", "dspy", "griptape", "swarm", "composio", "letta",
 )  # fmt: skip
 
+SOCKET_LIBRARIES = ("socket", "net", "ws", "websocket", "websockets", "zmq")
 REDIS_LIBRARIES = (
     "redis", "ioredis", "aioredis", "node-redis", "valkey", "iovalkey",
     "github.com/redis/go-redis",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fencekit.scan.engine import scan
-from fencekit.scan.packages import packages_of
+from fencekit.scan.packages import GO_MODULE, packages_of
 
 GO = """package tools
 
@@ -176,6 +176,7 @@ def test_packages_and_aliases_are_read_with_the_comments_that_typescript_allows(
     sources = ["web/src/a.ts", "broken/b.ts", "linked/c.ts"]
     assert packages_of(root, sources) == {
         "example.org/m": "",
+        GO_MODULE: "",
         "web": "web",
         "@app/": "web/src",
     }

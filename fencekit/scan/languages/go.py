@@ -7,22 +7,15 @@ from typing import TYPE_CHECKING
 import tree_sitter_go
 
 from fencekit.scan.facts import (
-    Assign,
-    Call,
     Case,
     Class,
     Define,
-    Dict,
-    Entry,
     Expr,
     Function,
     If,
     Import,
     Lambda,
-    ListOf,
-    Lit,
     Loop,
-    Name,
     Param,
     Stmt,
     Switch,
@@ -32,17 +25,23 @@ from fencekit.scan.languages.base import (
     Lowering,
     binary,
     block,
-    call,
     field_of,
     index,
     literal,
-    lower_args,
     member,
     name,
     nothing,
     raw_string,
     simple_return,
     wrap,
+)
+from fencekit.scan.languages.go_values import (
+    called,
+    composite,
+    declare,
+    expression_list,
+    literal_value,
+    spec,
 )
 
 if TYPE_CHECKING:
@@ -56,61 +55,6 @@ QUERY = """
 (call_expression function: (selector_expression field: (field_identifier) @call))
 (import_spec path: (interpreted_string_literal) @import)
 """
-
-
-def composite(low: Lowering, node: Node) -> Expr:
-    """Lower a composite literal: a struct or map is a record, a slice a list."""
-    of_type = node.child_by_field_name("type")
-    kind = of_type.type if of_type is not None else ""
-    body = node.child_by_field_name("body")
-    if kind in ("slice_type", "array_type", "implicit_length_array_type"):
-        inner = of_type.child_by_field_name("element") if of_type is not None else None
-        return literal_list(low, body, inner)
-    made = literal_value(low, body)
-    if isinstance(made, Dict) and kind in ("type_identifier", "qualified_type"):
-        made.type_name = low.expr(of_type)
-    return made
-
-
-def literal_list(low: Lowering, body: Node | None, element: Node | None) -> Expr:
-    """Lower the elements of a slice literal; a struct's type may be left out in them."""
-    from fencekit.scan.facts import Arg
-
-    out: list[Arg] = []
-    for child in low.named(body) if body is not None else ():
-        inner = field_of(child, None) if child.type == "literal_element" else child
-        made = literal_value(low, inner) if inner is not None else Lit(0, None)
-        if isinstance(made, Dict) and element is not None and element.type in (
-            "type_identifier", "qualified_type",
-        ):  # fmt: skip
-            made.type_name = made.type_name or low.expr(element)
-        out.append(Arg(made))
-    return ListOf(low.line(body) if body is not None else 0, out)
-
-
-def literal_value(low: Lowering, node: Node | None) -> Expr:
-    """Lower what stands between braces."""
-    if node is None or node.type != "literal_value":
-        return low.expr(node)
-    keyed = [c for c in low.named(node) if c.type == "keyed_element"]
-    if keyed or not node.named_child_count:
-        entries: list[Entry] = []
-        for child in keyed:
-            parts = list(low.named(child))
-            key = field_of(parts[0], None) if parts[0].type == "literal_element" else parts[0]
-            value = field_of(parts[-1], None) if parts[-1].type == "literal_element" else parts[-1]
-            made: Expr = low.expr(key)
-            if key is not None and key.type in ("identifier", "field_identifier"):
-                made = field_key(low, key)
-            entries.append(Entry(made, literal_value(low, value), low.line(child)))
-        return Dict(low.line(node), entries)
-    return literal_list(low, node, None)
-
-
-def field_key(low: Lowering, node: Node) -> Expr:
-    """Lower a struct's field name to text; a constant as a map's key stays a name."""
-    text = low.text(node)
-    return Name(low.line(node), text) if text.isupper() else Lit(low.line(node), text)
 
 
 def params(low: Lowering, node: Node | None) -> list[Param]:
@@ -160,13 +104,13 @@ def method(low: Lowering, node: Node) -> list[Stmt]:
 
 def type_(low: Lowering, node: Node) -> list[Stmt]:
     """Lower type declarations: structs and interfaces with their members."""
-    for spec in low.named(node):
-        told = low.text(spec.child_by_field_name("name"))
-        body = spec.child_by_field_name("type")
+    for one in low.named(node):
+        told = low.text(one.child_by_field_name("name"))
+        body = one.child_by_field_name("type")
         if body is None or not told:
             continue
-        made = low.classes.setdefault(told, Class(told, low.line(spec)))
-        made.line = low.line(spec)
+        made = low.classes.setdefault(told, Class(told, low.line(one)))
+        made.line = low.line(one)
         if body.type == "struct_type":
             struct_fields(low, body, made)
         elif body.type == "interface_type":
@@ -192,54 +136,6 @@ def struct_fields(low: Lowering, body: Node, made: Class) -> None:
                 text = low.text(of_type).lstrip("*").split(".")[-1]
                 made.types[text] = low.text(of_type)
                 made.bases.append(low.expr(of_type))
-
-
-def declare(low: Lowering, node: Node) -> list[Stmt]:
-    """Lower `a, b := x, y`, assignments and their kin."""
-    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-    return pair(
-        low, node, list(low.named(left)) if left else [], list(low.named(right)) if right else []
-    )
-
-
-def pair(low: Lowering, node: Node, left: list[Node], right: list[Node]) -> list[Stmt]:
-    """Bind several names to several values, or to the parts of one."""
-    from fencekit.scan.facts import Arg
-
-    line, rebinds = low.line(node), node.type == "assignment_statement"
-    if len(left) == len(right):
-        return [
-            Assign(line, low.expr(a), low.expr(b), rebinds=rebinds)
-            for a, b in zip(left, right, strict=True)
-        ]
-    if len(right) != 1:
-        return []
-    value = low.expr(right[0])
-    # A call's first result is its value, the error beside it is not followed.
-    out: list[Stmt] = [Assign(line, low.expr(left[0]), value, rebinds=rebinds)] if left else []
-    rest = [Arg(low.expr(one)) for one in left[1:]]
-    if rest and isinstance(value, Call):
-        out += [Assign(line, low.expr(one), Expr(line)) for one in left[1:]]
-    return out
-
-
-def spec(low: Lowering, node: Node) -> list[Stmt]:
-    """Lower `const` and `var` blocks."""
-    out: list[Stmt] = []
-    stack = list(low.named(node))
-    while stack:
-        child = stack.pop(0)
-        if child.type == "var_spec_list":
-            stack = [*low.named(child), *stack]
-            continue
-        names = child.children_by_field_name("name")
-        value = child.child_by_field_name("value")
-        of_type = low.text(child.child_by_field_name("type"))
-        values = list(low.named(value)) if value is not None else []
-        for at, one in enumerate(n for n in names if n.type == "identifier"):
-            held = low.expr(values[at]) if at < len(values) else Lit(0, None)
-            out.append(Assign(low.line(child), low.expr(one), held, of_type))
-    return out
 
 
 def imports(low: Lowering, node: Node) -> list[Stmt]:
@@ -324,21 +220,6 @@ def inner_call(low: Lowering, node: Node) -> list[Stmt]:
     return [Do(low.line(node), low.expr(field_of(node, None)))]
 
 
-def expression_list(low: Lowering, node: Node) -> Expr:
-    """Lower a list of results: the first is the value, the error beside it is not."""
-    found = list(low.named(node))
-    first = low.expr(found[0]) if found else Lit(0, None)
-    if len(found) < 2:
-        return first
-    rest = [low.expr(c) for c in found[1:]]
-    if any(
-        isinstance(r, Name | Lambda | Call) and getattr(r, "id", "") not in ("nil", "err")
-        for r in rest
-    ):
-        return ListOf(low.line(node), lower_args(low, node))
-    return first
-
-
 EXPRS = {
     "identifier": name(),
     "field_identifier": name(),
@@ -354,7 +235,7 @@ EXPRS = {
     "selector_expression": member("operand", "field"),
     "qualified_type": member("package", "name"),
     "index_expression": index("operand", "index"),
-    "call_expression": call("function", "arguments", spread=("variadic_argument",)),
+    "call_expression": called,
     "unary_expression": wrap("operand"),
     "parenthesized_expression": wrap(),
     "type_assertion_expression": wrap("operand"),
