@@ -70,7 +70,7 @@ class Calls:
         return Ends(
             self._unknown,
             lambda call, why: self._refuse(
-                call, "unknown", outcome.not_taken(why, call.key.intent)
+                call, "refused", outcome.not_taken(why, call.key.intent)
             ),
             self._prepare,
             lambda call, said: self.finish(call, self._replays(call, said), None),

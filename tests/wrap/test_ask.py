@@ -264,6 +264,7 @@ def test_an_answer_about_a_state_that_has_moved_is_refused_and_nothing_runs(era,
     assert host.states == before
     if moved != "forgotten answer":
         assert "the answer was not taken" in text(host.last)
+        assert outcome(host.last)["state"] == "refused"
 
 
 def test_a_human_cannot_clear_what_the_server_may_still_run(era):
