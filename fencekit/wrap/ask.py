@@ -315,6 +315,11 @@ class Questions:
             if question.call is call:
                 self._withdraw(key, "the call was cancelled")
 
+    def left(self) -> None:
+        """The client has gone: its human will answer nothing any more."""
+        for key in list(self._shown):
+            self._withdraw(key, "the host went away")
+
     def _withdraw(self, key: IdKey, why: str) -> None:
         question = self._shown.pop(key)
         params = encode({"requestId": key[1], "reason": why})

@@ -157,6 +157,12 @@ class Gate:
                 self._answered(parse(failed)[0])
         return self.turn.take()
 
+    def client_gone(self, at: Moment) -> list[Action]:
+        """The client will send nothing more; what is in flight may still end."""
+        self.turn.at = at
+        self.calls.questions.left()
+        return self.turn.take()
+
     def server_gone(self, why: str, at: Moment, *, answer_all: bool) -> list[Action]:
         """The server ended: fenced calls are unknown; `answer_all` answers the plain ones too."""
         self.turn.at = at

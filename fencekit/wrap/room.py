@@ -197,6 +197,7 @@ class Room:
 
     def _close(self) -> None:
         pump = self.pump
+        pump.turn(pump.gate.client_gone)
         pump.wait_until_idle(CLOSE_GRACE)
         why = "the session ended before the server answered"
         pump.turn(lambda at: pump.gate.server_gone(why, at, answer_all=False))

@@ -190,6 +190,7 @@ class StdioProxy:
 
     def _finish(self, pump: Pump, upstream: Closable) -> int:
         """Let what is in flight end within bounds, record the rest as unknown, end the child."""
+        pump.turn(pump.gate.client_gone)
         if self._why == "host":
             pump.wait_until_idle(HOST_GONE_GRACE)
         elif self._why != "server":

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,11 @@ from fencekit.wrap.pump import Pump
 from fencekit.wrap.record import Record
 from fencekit.wrap.room import Room
 from fencekit.wrap.rules import Rules
+from fencekit.wrap.stdio import HOST_GONE_GRACE
 from fencekit.wrap.turn import Settings
 
 from .test_front import front
-from .test_stdio import WRAP, count
+from .test_stdio import WRAP, Host, count
 
 HAPPENED, NOT, UNSURE = CHOICES
 MODES = {"legacy": "legacy", "modern": LATEST_MODERN}
@@ -145,6 +147,33 @@ def test_a_human_before_a_real_host_decides(tmp_path, server, where, era, said):
         assert "a person confirmed it" in text(second)
         assert "a person confirmed it" in text(third)
         assert (state.operator, state.note) == ("human at desk", "looked")
+
+
+def test_a_host_that_goes_away_with_an_open_question_is_not_waited_for(tmp_path, server):
+    """Hosts kill a server that has not ended four seconds after they closed its input."""
+    command = [*WRAP, "--ask", "--ledger", str(tmp_path / "l.db"), "--scope", "t", "--", *server]
+    host = Host(command, {"FENCEKIT_EFFECTS": str(tmp_path / "effects")})
+    able = {"elicitation": {}}
+    info = {"name": "desk", "version": "1"}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": able, "clientInfo": info}
+    host.send({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+    host.read()
+    host.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    host.call(1)
+    host.read()
+    host.call(2)
+    assert json.loads(host.read())["method"] == "elicitation/create"
+
+    began = time.monotonic()
+    host.end()
+    took = time.monotonic() - began
+    for stream in (host.process.stdout, host.process.stderr):
+        assert stream is not None
+        stream.close()
+
+    assert took < HOST_GONE_GRACE
+    with Fence.open(f"sqlite:{tmp_path / 'l.db'}") as fence:
+        assert [type(s.record.state) for s in fence.intents()] == [Unknown]
 
 
 class Till:
