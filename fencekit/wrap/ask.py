@@ -92,7 +92,8 @@ class Questions:
         self.turn = turn
         self.owed = owed
         self.ends = ends
-        self._able, self._client = False, object()
+        self._able = False
+        self._client: object = None
         self._shown: dict[IdKey, Question] = {}  # by the id of our request
         self._rounds: dict[str, Question] = {}  # by the state that the client brings back
         self._asked: deque[IdKey] = deque(maxlen=_ASKED)
@@ -226,24 +227,24 @@ class Questions:
             self._release(reply.question.claim)
 
     def _judge(self, call: Call, question: Question, answer: Answer) -> None:
-        failed = question.failed
+        def settled(said: Outcome) -> None:
+            self._release(question.claim)
+            self._settled(call, said)
+
+        def cleared(said: Outcome) -> None:
+            self._release(question.claim)
+            self._cleared(call, question.failed, said)
+
         match answer.said:
             case "happened":
-                command, then = self._settle(call, question, answer), self._settled
+                self.turn.ask(self._settle(call, question, answer), settled)
             case "did not happen":
-                command, then = self._clear(call, question, answer), self._cleared
-            case _:
+                self.turn.ask(self._clear(call, question, answer), cleared)
+            case "unsure":
                 self._release(question.claim)
-                self.ends.unknown(call, failed, "")
-                return
+                self.ends.unknown(call, question.failed, "")
 
-        def told(said: Outcome) -> None:
-            self._release(question.claim)
-            then(call, failed, said)
-
-        self.turn.ask(command, told)
-
-    def _settle(self, call: Call, question: Question, answer: Answer) -> Settle | Clear:
+    def _settle(self, call: Call, question: Question, answer: Answer) -> Settle:
         s, failed, now = self.settings, question.failed, self.turn.at.wall_ms
         text = outcome.confirmed(now)
         result: dict[str, Any] = {"content": [{"type": "text", "text": text}]}
@@ -261,7 +262,7 @@ class Questions:
             answer.note,
         )
 
-    def _clear(self, call: Call, question: Question, answer: Answer) -> Settle | Clear:
+    def _clear(self, call: Call, question: Question, answer: Answer) -> Clear:
         s, failed = self.settings, question.failed
         return Clear(
             s.new_id(),
@@ -274,7 +275,7 @@ class Questions:
             even_if_alive=self.ends.ended(failed.ticket),
         )
 
-    def _settled(self, call: Call, failed: IntentFailed, said: Outcome) -> None:
+    def _settled(self, call: Call, said: Outcome) -> None:
         if isinstance(said, Committed):
             self.ends.done(call, Replay(said.sealed, self.turn.at.wall_ms))
         else:
