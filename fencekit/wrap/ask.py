@@ -8,7 +8,7 @@ that were asked about: whatever moved meanwhile, the ledger refuses it, and noth
 
 Who asks first claims the question in the ledger, as an intent of its own beside the call's, so that
 no two humans are asked about one call at the same time, in whatever process; a claim whose process
-died ends with its lease.
+died is taken over where the ledger can tell, and else ends with its lease.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fencekit.core.errors import IntentFailed
 from fencekit.core.messages import Clear, Committed, Fresh, Ok, Prepare, Release, Replay, Settle
 from fencekit.core.request import EffectRequest
 from fencekit.core.result import Result
-from fencekit.core.state import Holder, PreparedEffect
+from fencekit.core.state import IntentKey, PreparedEffect
 from fencekit.ledger.base import Outcome
 from fencekit.wire.frames import (
     Frame,
@@ -128,16 +128,38 @@ class Questions:
         if not self.settings.ask or call.questioned or self._askable(call) is None:
             return False
         call.questioned = True
-        claim = self._claim(call)
-        self.turn.ask(claim, lambda said: self._claimed(call, failed, said))
+        self._claim(call, failed)
         return True
 
-    def _claim(self, call: Call) -> Prepare:
+    def _claim(self, call: Call, failed: IntentFailed) -> None:
         key, s = call.key, self.settings
         request = EffectRequest.make(f"{key.intent}/ask", "", agent=AGENT, principal=key.principal)
         lease = max(ROUND, call.treatment.rule.wait) + _SPARE
         now = self.turn.at.wall_ms
-        return Prepare(s.new_id(), now, request, Holder("ticket"), int(lease * 1000), "reclaim")
+        claim = Prepare(s.new_id(), now, request, s.holder(), int(lease * 1000), "reclaim")
+
+        def claimed(said: Outcome) -> None:
+            if isinstance(said, IntentFailed):
+                self._take_over(call, failed, request.key, said)
+            else:
+                self._claimed(call, failed, said)
+
+        self.turn.ask(claim, claimed)
+
+    def _take_over(
+        self, call: Call, failed: IntentFailed, key: IntentKey, claim: IntentFailed
+    ) -> None:
+        """Whoever asked has died: a question is no effect, so nothing is lost by asking anew."""
+
+        def cleared(said: Outcome) -> None:
+            if isinstance(said, Ok):
+                self._claim(call, failed)
+            else:
+                self.ends.unknown(call, failed, "")
+
+        ident, now = self.settings.new_id(), self.turn.at.wall_ms
+        why = "whoever asked has died"
+        self.turn.ask(Clear(ident, now, key, claim.ticket, claim.revision, AGENT, why), cleared)
 
     def _claimed(self, call: Call, failed: IntentFailed, said: Outcome) -> None:
         asked = self._askable(call)
@@ -320,6 +342,9 @@ class Questions:
         """The client has gone: its human will answer nothing any more."""
         for key in list(self._shown):
             self._withdraw(key, "the host went away")
+        for question in self._rounds.values():
+            self._release(question.claim)
+        self._rounds.clear()
 
     def _withdraw(self, key: IdKey, why: str) -> None:
         question = self._shown.pop(key)

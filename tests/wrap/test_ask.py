@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +35,16 @@ MODERN_FORMS = {
     protocol.META_CLIENT_INFO: {"name": "web\x1b[31mhost", "version": "1"},
 }
 WAIT = ToolRule().wait
+KILLED = """
+import os, signal, sys
+from fencekit import Fence
+from tests.wrap.test_ask import Host
+host = Host(ledger=Fence.open(sys.argv[1]).ledger)
+host.lose()
+host.ask_again()
+assert host.question
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 class Host(Door):
@@ -354,6 +368,46 @@ def test_a_claim_of_a_process_that_died_ends_with_its_lease():
     assert next_one.question is None
 
     clock.ms += int((ROUND + 60) * 1000)
+    next_one.ask_again()
+
+    assert next_one.question is not None
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
+def test_a_question_of_a_process_that_was_killed_is_asked_anew_at_once(tmp_path, kind):
+    url = f"{kind}:{tmp_path / 'ledger'}"
+    ran = subprocess.run(
+        [sys.executable, "-c", KILLED, url],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == -signal.SIGKILL, ran.stderr
+
+    with Fence.open(url) as fence:
+        host = Host(ledger=fence.ledger)
+        host.ask_again()
+        assert host.question is not None
+        host.reply(NOT)
+        host.answer(host.to_server[-1].id)
+
+        assert host.executed == 1
+        assert [type(state) for state in host.states] == [Done]
+        assert host.claims == 0
+
+
+@pytest.mark.parametrize("how", [0, 1])
+def test_a_host_that_went_away_leaves_no_question_open(how):
+    ledger = MemoryLedger()
+    host, next_one = Host(("legacy", "modern")[how], ledger=ledger), Host(ledger=ledger)
+    host.lose()
+    host.ask_again()
+
+    host.do(host.gate.client_gone(host.at))
+    assert host.claims == 0
+    assert host.gate.busy is False
     next_one.ask_again()
 
     assert next_one.question is not None
