@@ -29,6 +29,7 @@ from fencekit.scan.outside import (
     RUST_OWN,
     acts_on_fetched,
     configures,
+    fills_new,
     makes_client,
     makes_type,
     outside_type,
@@ -99,20 +100,32 @@ def _known(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effe
             return NOTHING  # `lstatSync` reads: its last word is no verb
     if (not root and path == "open") or path in ("io.open", "aiofiles.open"):
         return open_effect(ev, call, env)
-    if from_library(root, words.REDIS_LIBRARIES) and "()" in value.steps:
-        return _redis(last)
-    if root in SENDERS and last in ("sendMail", "send_message", "sendmail", "send", "send_raw"):
-        return Effect("mail", False, True, last)
+    special = _of_special_library(ev, value, call, env)
+    if special is not None:
+        return special
     if from_library(root, words.HTTP_LIBRARIES) or path in (
         "fetch",
         "globalThis.fetch",
         "window.fetch",
     ):
         return http_call(ev, value, call, env, around)
-    if from_library(root, words.SOCKET_LIBRARIES) and "()" in value.steps:
-        return socket_effect(ev, last, call, env)
     if from_library(root, words.QUIET_LIBRARIES) or _standard(root, env):
         return NOTHING
+    return None
+
+
+def _of_special_library(ev: Evaluator, value: Ext, call: Call, env: Env) -> Effect | None:
+    """Judge calls of libraries whose method names mean more, or less, than their words."""
+    root, last = root_of(value), value.last
+    if from_library(root, words.REDIS_LIBRARIES) and "()" in value.steps:
+        return _redis(last)
+    if root in SENDERS and last in ("sendMail", "send_message", "sendmail", "send", "send_raw"):
+        return Effect("mail", False, True, last)
+    if from_library(root, words.DOCUMENT_LIBRARIES):
+        kept = "".join(words.split(last)) in words.KEEPS
+        return Effect("file write", True, True, last) if kept else NOTHING
+    if from_library(root, words.SOCKET_LIBRARIES) and "()" in value.steps:
+        return socket_effect(ev, last, call, env)
     return None
 
 
@@ -151,7 +164,7 @@ def _by_verb(
 ) -> Effect | None:
     """Judge a call by its verb where its receiver is a client of something outside."""
     if not isinstance(call.callee, Member):
-        return _chosen_by_name(value, name, target=name)
+        return _imported(value, name, call) or _chosen_by_name(value, name, target=name)
     if name in RUST_OWN:
         return None
     if name in ("replace", "replaceAll") and len(call.args) == 2:
@@ -176,7 +189,7 @@ def _by_verb(
         ):
             return None  # a value is made, or a builder sent whose own verb was judged
         plain = len(parts) == 1 and parts[0] in words.CONTAINER
-        if plain and near & words.IN_PROCESS:
+        if plain and (near & words.IN_PROCESS or fills_new(value)):
             return None
         if plain and calls > 1 and not near & words.CLIENT and not acts_on_fetched(value, call):
             return None
@@ -201,6 +214,29 @@ def _by_verb(
             text = ".".join([*_dotted(call.callee.obj), name])
             return Effect(text, kind == "declaring", False, target, weak=not near & words.CLIENT)
     return None
+
+
+def _imported(value: Value, name: str, call: Call) -> Effect | None:
+    """Judge a function that was imported by its name: `sendTransaction(connection, tx)`.
+
+    Verbs that leave no doubt count by themselves, others where a client is among the arguments or
+    the tool's name agrees; so do request objects, which somebody sends.
+    """
+    if not isinstance(value, Ext) or not value.root or len(value.steps) != 1:
+        return None
+    parts = words.split(name)
+    kind = words.verb_of(name)
+    if kind not in ("adding", "declaring") or len(parts) < 2:
+        return None
+    if name[:1].isupper():
+        asked = parts[-1] in ("request", "command") and parts[0] != "request"
+        return Effect(value.path, kind == "declaring", True, name) if asked else None
+    sends = parts[0] in words.SENDS
+    with_client = any(receiver_words(a.value) & words.CLIENT for a in call.args[:2])
+    if set(parts[1:]) & words.MADE and not sends:
+        return None
+    sure = sends or with_client
+    return Effect(value.path, kind == "declaring", sure, name, weak=not sure)
 
 
 def _chosen_by_name(value: Value, name: str, target: str) -> Effect | None:

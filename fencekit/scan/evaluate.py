@@ -10,6 +10,7 @@ from __future__ import annotations
 from fencekit.scan import contexts, native_functions, natives
 from fencekit.scan.activations import Activations
 from fencekit.scan.alternatives import distinct, unlike
+from fencekit.scan.changes import Changes
 from fencekit.scan.facts import (
     Binding,
     Call,
@@ -63,7 +64,7 @@ MAX_TEXTS = 8  # texts one template may stand for
 MAX_TEXT = 100_000  # characters of a text that is put together
 
 
-class Evaluator(Names, Instances, Members, Activations, Truths):
+class Evaluator(Names, Changes, Instances, Members, Activations, Truths):
     """Evaluates expressions of one project; `budget` bounds the steps of one question."""
 
     def __init__(self, project: Project) -> None:

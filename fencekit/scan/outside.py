@@ -30,6 +30,14 @@ def part_of_answer(value: Ext, env: Env) -> bool:
     return False
 
 
+def fills_new(value: Ext) -> bool:
+    """Tell whether a call puts something into a value that was just made: `new Form().add(x)`."""
+    made = value.steps[-3:-1]
+    if len(made) < 2 or made[1] != "()" or not made[0][:1].isupper():
+        return False
+    return bool(set(words.split(made[0])) & words.FILLED)
+
+
 def acts_on_fetched(value: Ext, call: Call) -> bool:
     """Tell whether a call acts on one thing that a client was asked for by its id.
 

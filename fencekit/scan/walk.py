@@ -39,6 +39,8 @@ SKIP_DIRS: dict[str, str] = {
             "test",
             "tests",
             "__tests__",
+            "__mocks__",
+            "mocks",
             "testing",
             "testdata",
             "e2e",
@@ -62,8 +64,10 @@ SKIP_DIRS: dict[str, str] = {
     ),
 }
 PACKAGE_ROOTS = ("src/main/java", "src/main/kotlin", "src/main/scala")  # below: packages only
-TEST_FILES = ("test_", "conftest.")
-TEST_ENDINGS = ("_test", "_tests", ".test", ".spec", "_spec", ".stories", ".bench")
+TEST_FILES = ("test_", "conftest.", "mock_")
+TEST_ENDINGS = (
+    "_test", "_tests", ".test", ".spec", "_spec", ".stories", ".bench", "_mock", "_mocks", ".mock",
+)  # fmt: skip
 
 
 @dataclass(slots=True)

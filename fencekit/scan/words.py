@@ -2,6 +2,8 @@
 
 Names are split into lower-case words (`createIssue`, `create_issue`, `CREATE-ISSUE` are the same
 two words); a rule speaks of words, never of substrings.
+
+Over 400 lines: lists of words, to be read beside each other.
 """
 
 from __future__ import annotations
@@ -33,12 +35,14 @@ ADDING = _words(
     "mint issue sign broadcast stake redeem claim exercise renew retry resend generate make new "
     "write save record log track commit subscribe authorize authorise initiate request rerun "
     "restart "
-    "reset increment decrement bulk batch restock produce forward share spawn kick adjust attach "
+    "reset increment decrement bulk batch allocate associate "
+    "restock produce forward share spawn kick adjust attach "
     "draft convert merge rollback undo redeploy exec perform apply accept open "
     "mutate "
     "topup fund borrow repay settle tip donate gift lend bridge wrap unwrap delegate fulfill ship"
 )
 DECLARING = _words(
+    "deallocate disassociate "
     "set put update upsert replace delete remove destroy drop purge archive unarchive restore "
     "cancel void revoke close reopen approve reject enable disable activate deactivate lock unlock "
     "pin unpin rename move assign unassign label tag untag mark mute unmute ban block unblock "
@@ -103,8 +107,26 @@ SET_UP = _words(
     "cookie cookies query param params body form data context retry count tls config result output "
     "env option options default defaults oauth2 jwt"
 )
+# First words of a function that was imported by its name, which leave no doubt that it acts.
+SENDS = _words(
+    "send submit publish broadcast transfer mint burn pay refund charge deploy withdraw deposit "
+    "swap stake unstake upload invite"
+)
+# What functions make in this process: `createTransferInstruction`, `createPaymentUrl`.
+MADE = _words(
+    "instruction instructions message options params schema error event handler middleware "
+    "client server transport hash url uri header "
+    "headers key keys request response config context logger "
+    "connection session query builder filter selector proxy "
+    "store cache stream buffer pool tool tools"
+)
 # Without arguments, these let go of what is held in this process.
 LETS_GO = _words("close aclose disconnect quit end shutdown release flush dispose exit logout")
+# What is made in this process to be filled, and sent by another call.
+FILLED = _words(
+    "transaction builder form headers params options config message query document instruction "
+    "request payload filter"
+)
 # Verbs that make something where they are a method of many: `client.images.build(…)`.
 MAKES_OF_MANY = _words("build pull")
 CLIENT = _words(
@@ -132,6 +154,13 @@ DECLARES_ANYWAY = _words(
     "labels upsert tags"
 )
 
+# Libraries that change a document in this process; only keeping it is a write.
+DOCUMENT_LIBRARIES = (
+    "pptx", "docx", "openpyxl", "xlsxwriter", "PIL", "reportlab", "pypdf", "PyPDF2", "fontTools",
+    "matplotlib", "fitz", "exceljs", "pptxgenjs", "pdf-lib", "sharp", "jimp", "xlsx", "svgwrite",
+    "docxtpl", "odf", "plotly", "seaborn", "cv2",
+)  # fmt: skip
+KEEPS = _words("save savefig write writefile tofile output imwrite")
 HTTP_LIBRARIES = (
     "requests", "httpx", "httpx2", "aiohttp", "urllib3", "urllib", "axios", "got", "node-fetch",
     "undici", "ky", "superagent", "needle", "request", "cross-fetch", "isomorphic-fetch", "reqwest",
