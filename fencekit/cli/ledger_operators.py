@@ -13,7 +13,7 @@ from fencekit.cli import ledger_view
 from fencekit.cli.fencing import ledger_option, opened, told
 from fencekit.cli.ledger_scope import whole, wrapped_argument
 from fencekit.core.config import FenceConfig
-from fencekit.core.state import Absent
+from fencekit.core.state import Absent, Unknown
 from fencekit.fence import Fence
 from fencekit.ledger.base import Shown
 from fencekit.report.escape import terminal
@@ -101,6 +101,14 @@ class _Judged:
             self.fence.calls.draw.config = self.config
             act(self.fence)
         click.echo(done)
+        state = self.shown.record.state
+        if isinstance(state, Unknown):
+            from fencekit.wrap.adopt import adopted_from
+
+            old = adopted_from(self.intent, state.reason)
+            if old:
+                told_too = "the record that this was adopted from is still as it was: judge it too"
+                click.echo(f"{told_too}: {terminal(old)}", err=True)
 
 
 @click.command()

@@ -127,6 +127,13 @@ def reason(one: Judged, act: Act) -> str:
     return f"{before[:200]}{ADOPTED}{old} by {act.operator}: {act.note})"
 
 
+def adopted_from(intent: str, why: str) -> str:
+    """Return the intent of the old scope that an adopted record was made from, else ""."""
+    _, adopted, rest = why.rpartition(ADOPTED)
+    old = rest.partition(" by ")[0]
+    return f"{old}{intent.removeprefix(scope_in(intent))}" if adopted and old else ""
+
+
 def _has_moved(said: object, one: Judged) -> bool:
     """Whether an attempt is another than was judged; a sign of life of a running one is no move."""
     if not isinstance(said, Seen):

@@ -68,6 +68,24 @@ def test_it_adopts_into_the_scope_that_wrap_would_have_here(url, tmp_path):
     assert [row["what"] for row in json.loads(again.stdout)] == ["known", "known"]
 
 
+def test_whoever_judges_an_adopted_call_hears_of_the_one_that_is_left(url, tmp_path):
+    old, here = scope(str(tmp_path / "old")), scope(str(tmp_path / "here"))
+    lose(url, old, "o1")
+    run(old.name, "--note", "moved by hand", "--yes", "--ledger", url, *COMMAND)
+    with Fence.open(url) as fence:
+        before, after = sorted(
+            (s.key.intent for s in fence.intents()), key=lambda i: i.startswith(here.name)
+        )
+
+    args = ["--note", "n", "--yes", "--ledger", url]
+    out = CliRunner().invoke(cli, ["ledger", "clear", after, *args])
+    again = CliRunner().invoke(cli, ["ledger", "clear", before, *args])
+
+    assert (out.exit_code, again.exit_code) == (0, 0)
+    assert f"judge it too: {before}" in out.stderr
+    assert "judge it too" not in again.stderr
+
+
 def test_options_and_the_users_config_name_the_scope_as_for_wrap(url, tmp_path, monkeypatch):
     old = scope(str(tmp_path / "old"))
     lose(url, old, "o1")
