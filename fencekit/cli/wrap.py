@@ -213,7 +213,7 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
         from fencekit.wire.stdio import Child
         from fencekit.wrap.stdio import ChildUpstream
 
-        return ChildUpstream(pump, lambda: Child(command), ended)
+        return ChildUpstream(pump, lambda: Child(command, guarded=True), ended)
 
     if listen is not None:
         return _serve(listen, settings, record, connect, busy)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Literal
 
 from fencekit.wire.errors import NeverLeft, TimedOut, Unanswered
+from fencekit.wire.guard import GUARD
 
 STDERR_TAIL = 16_384
 READ_AT_ONCE = 65_536
@@ -30,7 +31,8 @@ class Child:
     """A started child. `command` is its argument list; `env` is added to our own environment.
 
     `stderr` is `inherit` (the host shows it), `capture` (the last 16 KiB are kept for
-    `stderr_tail`) or `null`. Raises NeverLeft if the program cannot be started.
+    `stderr_tail`) or `null`. A `guarded` child and its group are ended too when we are killed
+    (SIGKILL). Raises NeverLeft if the program cannot be started.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class Child:
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         stderr: Literal["inherit", "capture", "null"] = "inherit",
+        guarded: bool = False,
     ) -> None:
         self.command = tuple(command)
         full = {**os.environ, **(env or {})}
@@ -60,6 +63,9 @@ class Child:
             )
         except OSError as error:
             raise NeverLeft(f"{command[0]} could not be started: {error}") from error
+        self._guard = GUARD if guarded else None
+        if self._guard is not None:
+            self._guard.keep(self.process.pid)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._stdin = self.process.stdin
@@ -196,6 +202,8 @@ class Child:
                 self.process.wait(grace)
                 break
         self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+        if self._guard is not None:
+            self._guard.release(self.process.pid)
         for stream in (self._stdout, self.process.stderr):
             if stream is not None and (self._drain is None or stream is self._stdout):
                 stream.close()

@@ -18,6 +18,7 @@ from fencekit.wire.errors import NeverLeft, WireError
 from fencekit.wire.frames import Frame, Kind, parse
 from fencekit.wire.stdio import Child, gathered
 from fencekit.wrap.actions import Action, Call, Moment
+from fencekit.wrap.lifeline import Lifeline, ignores_hangup
 from fencekit.wrap.outbox import Outbox
 from fencekit.wrap.pump import Pump, Upstream, say
 
@@ -100,6 +101,8 @@ class ChildUpstream:
         pump.turn(gone)
         if not answer_all:
             self._ended()
+        else:
+            child.close(CHILD_GRACE)  # and what is left of its group; another takes its place
 
     def close(self, grace: float) -> int:
         """End the child and its process group; returns its exit code."""
@@ -124,6 +127,7 @@ class StdioHost:
     def __init__(self) -> None:
         self._in = os.dup(0)
         self._out = os.dup(1)
+        self.lifeline = Lifeline(self._out)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
@@ -137,8 +141,12 @@ class StdioHost:
             data = data[os.write(self._out, data) :]
 
     def read(self, take: Callable[..., None], gone: Callable[[], None]) -> None:
-        """Hand on the lines that come together until the host closes its end."""
+        """Hand on the lines that come together until the host closes its end, or ends itself."""
+        watched = False
         for lines in gathered(self._in, MAX_LINE, _is_frame):
+            if not watched:
+                watched = True
+                self.lifeline.watch(gone)
             take(*lines)
         os.close(self._in)
         gone()
@@ -181,9 +189,10 @@ class StdioProxy:
         self._over.set()
 
     def _catch_signals(self) -> None:
-        for name in ("SIGTERM", "SIGINT", "SIGHUP"):
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), self._signalled)
+        for name in ("SIGTERM", "SIGINT"):
+            signal.signal(getattr(signal, name), self._signalled)
+        if not ignores_hangup():
+            signal.signal(signal.SIGHUP, self._signalled)
 
     def _signalled(self, number: int, _frame: object) -> None:
         self._end(signal.Signals(number).name)

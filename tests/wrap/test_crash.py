@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from fencekit.wire.protocol import META_OUTCOME
+from tests.wrap.test_stdio import servers
 
 from . import stepped
 from .test_stdio import SPECIMEN, WRAP, Host, count
@@ -205,7 +206,7 @@ def test_a_host_killed_at_any_step_leaves_one_effect_and_its_result(tmp_path, st
     proxy = int(host.stdout.readline())
     if held:
         Path(f"{gate}.there").read_bytes()  # the server is at the step
-    server = [child.pid for child in psutil.Process(proxy).children()]
+    server = [child.pid for child in servers(proxy)]
     host.kill()
     host.wait(20)
     host.stdout.close()

@@ -22,6 +22,7 @@ from fencekit.wire.client import Target
 from fencekit.wire.errors import HttpRefused, WireError
 from fencekit.wire.protocol import META_OUTCOME
 from fencekit.wrap.front import Listen
+from tests.wrap.test_stdio import servers
 
 from .test_stdio import SPECIMEN, WRAP, count
 
@@ -106,7 +107,7 @@ def until_refused(client: Any) -> WireError | None:
 def test_a_session_whose_server_died_is_answered_404(tmp_path):
     with front(tmp_path) as (url, process):
         client = Target(url=url, era="legacy").connect()
-        (child,) = psutil.Process(process.pid).children()
+        (child,) = servers(process.pid)
         child.kill()
         psutil.wait_procs([child], 10)
         caught = until_refused(client)
@@ -158,7 +159,7 @@ def test_other_addresses_than_loopback_need_a_token(host):
 def test_the_servers_of_all_sessions_end_with_the_front(tmp_path):
     with front(tmp_path) as (url, process):
         clients = [Target(url=url, era="legacy").connect() for _ in range(3)]
-        children = psutil.Process(process.pid).children()
+        children = servers(process.pid)
         assert len(children) == 3
         process.send_signal(signal.SIGTERM)
         gone, _ = psutil.wait_procs(children, 15)
