@@ -5,6 +5,10 @@ One line per decision that wrote something. `sum` is the CRC-32 of the line up t
 to which the file was known to be on disk when the line was written. An invalid line is a torn tail,
 lost by a crash before anybody heard an answer, unless a later line claims it as synced: then it is
 damage.
+
+The first line of a file is of this version and its second is a `stop` of the version before, which
+claims the first as synced: a fencekit that reads version 1 only, and no marker, sees damage and
+touches nothing, instead of a torn file that it would begin anew.
 """
 
 from __future__ import annotations
@@ -17,11 +21,13 @@ from typing import Any
 import orjson
 
 from fencekit.core.draft import Event, Writes
-from fencekit.core.errors import LedgerDamaged
+from fencekit.core.errors import LedgerDamaged, LedgerUnavailable
 from fencekit.core.state import OPEN, DomainHead, Floor, IntentKey, IntentRecord, Marker
 from fencekit.ledger import codec
 
-VERSION = 1
+VERSION = 2
+_STOP_VERSION = 1
+_READABLE = (VERSION, _STOP_VERSION)
 _BEGIN = b'{"v":'
 _SUM = b',"sum":"'
 _END = b'"}\n'
@@ -47,6 +53,7 @@ class Journal:
     marker: Marker = OPEN
     number: int = 0
     last_sum: int = 0
+    version: int = VERSION
     end: int = 0
     audit_number: int = 0
     # Keys that were last written by lines that end after the last good sync.
@@ -74,6 +81,8 @@ class Journal:
             self.marker = codec.decode_marker(line.fields["marker"])
         self.audit_number = line.fields.get("audit_number", self.audit_number)
         self.audit_number += len(line.fields.get("audit", ()))
+        if line.number == 1:
+            self.version = int(line.fields["v"])
         self.number, self.end = line.number, line.end
 
 
@@ -123,7 +132,17 @@ class Writer:
             parts.append(b',"audit_number":%d' % audit_number)
         if audit:
             parts.append(b',"audit":%b' % orjson.dumps(audit))
-        body = b"".join(parts)
+        return self._summed(b"".join(parts))
+
+    def stop(self, at_ms: int, synced: int) -> bytes:
+        """Return the second line of every file; `synced` is where the first ends."""
+        return self._summed(
+            b'{"v":%d,"n":%d,"at_ms":%d,"synced":%d,"prev":"%08x","stop":"read by a fencekit that '
+            b'knows version %d"'
+            % (_STOP_VERSION, self.number + 1, at_ms, synced, self.last_sum, VERSION)
+        )
+
+    def _summed(self, body: bytes) -> bytes:
         self.number += 1
         self.last_sum = zlib.crc32(body)
         return b'%b,"sum":"%08x"}\n' % (body, self.last_sum)
@@ -133,8 +152,9 @@ def read(data: bytes, good_until: int | None = None) -> Journal:
     """Read a whole file; what follows the last valid line is torn (`Journal.end`).
 
     Raises `LedgerDamaged` naming the line where a later line claims an invalid one as synced, and
-    where a line is missing.
+    where a line is missing; `LedgerUnavailable` for a file of a newer fencekit.
     """
+    _refuse_newer(data)
     journal = Journal()
     start = 0
     while start < len(data):
@@ -156,8 +176,13 @@ def _parse(data: bytes, start: int, number: int, prev: int) -> Line | None:
     return line
 
 
-def parse_alone(data: bytes, start: int) -> Line | None:
-    """Return the line that starts here if it is whole by its own checksum."""
+def parse_alone(
+    data: bytes, start: int, readable: tuple[int, ...] | None = _READABLE
+) -> Line | None:
+    """Return the line that starts here if it is whole by its own checksum, and of such a version.
+
+    None stands for any version.
+    """
     end = data.find(b"\n", start) + 1
     if not end:
         return None
@@ -167,10 +192,21 @@ def parse_alone(data: bytes, start: int) -> Line | None:
         return None
     try:
         fields = orjson.loads(text)
-        same = fields["v"] == VERSION and zlib.crc32(text[:cut]) == int(fields["sum"], 16)
-        return Line(fields["n"], end, fields["synced"], fields) if same else None
+        version, whole = int(fields["v"]), zlib.crc32(text[:cut]) == int(fields["sum"], 16)
+        if not whole or (readable is not None and version not in readable):
+            return None
+        return Line(fields["n"], end, fields["synced"], fields)
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _refuse_newer(data: bytes) -> None:
+    line = parse_alone(data, 0, readable=None)
+    if line is not None and int(line.fields["v"]) > VERSION:
+        raise LedgerUnavailable(
+            f"the journal was written by a newer fencekit (version {line.fields['v']}, this one "
+            f"reads {VERSION}): upgrade fencekit"
+        )
 
 
 def _refuse_if_synced(data: bytes, start: int, number: int) -> None:

@@ -43,6 +43,7 @@ from fencekit.ledger import crash, journal, lock_descriptors
 from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown, add_counters
 from fencekit.ledger.batch import GroupCommit
 from fencekit.ledger.clocks import Clocks
+from fencekit.ledger.jsonl_audit import all_events, archive
 from fencekit.ledger.jsonl_file import (
     in_words,
     keep_clock,
@@ -58,7 +59,6 @@ from fencekit.ledger.jsonl_view import (
     JournalView,
     chunks,
     doubt_what_was_touched,
-    events,
     liveness_of,
     take_over,
 )
@@ -108,6 +108,9 @@ class JsonlLedger:
             if good is not None:
                 self._recover()
                 failed.unlink()
+            elif self._journal.number < 2 or self._journal.version < journal.VERSION:
+                # New, torn while it was made, or of an older fencekit.
+                self._rewrite()
             os.fsync(self._fd)
             sync_directory(self._path.parent)
             self._agree_on_clock()
@@ -255,11 +258,7 @@ class JsonlLedger:
 
     def audit(self, after: int = 0) -> Iterator[tuple[int, Event]]:
         """Yield the audit lines after number `after`, those before a compaction included."""
-        for path in (self._beside("audit"), self._path):
-            for number, event in events(path):
-                if number > after:
-                    after = number
-                    yield number, event
+        yield from all_events((self._beside("audit"), self._path), after)
 
     def peek(self, key: IntentKey) -> int:
         """Return the revision of an intent's record."""
@@ -312,7 +311,7 @@ class JsonlLedger:
             self._rewrite()
 
     def _rewrite(self) -> None:
-        self._archive_audit()
+        archive(self._path, self._beside("audit"))
         crash.point("audit archived")
         now = self._clocks.now()
         writer, new = journal.Writer(), self._beside("new")
@@ -322,6 +321,8 @@ class JsonlLedger:
             number: int | None = self._journal.audit_number
             for writes in chunks(self._journal):
                 line = writer.line(now.wall_ms, 0, writes, [], number)
+                if number is not None:
+                    line += writer.stop(now.wall_ms, len(line))
                 write_all(fd, line)
                 size, number = size + len(line), None
             crash.point("rewritten")
@@ -339,23 +340,6 @@ class JsonlLedger:
         self._writer = writer
         self._journal.number, self._journal.last_sum = writer.number, writer.last_sum
         self._end = self._synced = size
-
-    def _archive_audit(self) -> None:
-        """Copy the audit lines to a file beside; a crash may leave some twice, under one number."""
-        archive = self._beside("audit")
-        last = max((number for number, _ in events(archive)), default=0)
-        lines = [
-            orjson.dumps({"number": number, "event": event}) + b"\n"
-            for number, event in events(self._path)
-            if number > last
-        ]
-        flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW
-        fd = os.open(archive, flags, 0o600)
-        try:
-            write_all(fd, b"".join(lines))
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
     def save_counters(self, counters: dict[str, int]) -> None:
         """Keep this process's counters beside the journal, added to those of earlier processes."""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeVar
 
-import orjson
-
-from fencekit.core.draft import Event, View, Writes
+from fencekit.core.draft import View, Writes
 from fencekit.core.state import (
     Absent,
     Holder,
@@ -127,24 +124,3 @@ def chunks(held: journal.Journal) -> Iterator[Writes]:
     items = list(held.intents.items())
     for start in range(0, len(items), COMPACT_RECORDS):
         yield Writes(intents=dict(items[start : start + COMPACT_RECORDS]))
-
-
-def events(path: Path) -> Iterator[tuple[int, Event]]:
-    """Yield the numbered audit events of a journal or of the archive beside it."""
-    number = 0
-    try:
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
-        return
-    for text in lines:
-        try:
-            fields = orjson.loads(text)
-        except ValueError:
-            return
-        if "event" in fields:
-            yield fields["number"], fields["event"]
-            continue
-        number = fields.get("audit_number", number)
-        for event in fields.get("audit", ()):
-            number += 1
-            yield number, event

@@ -12,7 +12,7 @@ from fencekit.ledger.server_url import joined, parameters
 if TYPE_CHECKING:
     import psycopg
 
-VERSION = 6
+VERSION = 7
 DEFAULT = "fencekit"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
@@ -156,6 +156,24 @@ BEGIN
     WHERE a.n > after AND a.n <= settled ORDER BY a.n LIMIT many;
 END
 $fn$;
+-- Delete what is older than a time among the first lines after a number, but none of the newest
+-- `kept`; nobody waits for it. A line's time is read from its text, where a quote inside a value is
+-- escaped: as JSON, a line may hold what the server cannot read (a null character).
+CREATE OR REPLACE FUNCTION {s}.sweep_audit(
+  before_ms bigint, after bigint, many int, kept bigint, OUT swept bigint, OUT last bigint
+) LANGUAGE plpgsql SET enable_seqscan = off AS $fn$
+DECLARE
+  until bigint := coalesce(pg_sequence_last_value('{s}.audit_n_seq'), 0) - kept;
+BEGIN
+  WITH oldest AS MATERIALIZED (
+    SELECT a.n, substring(a.line FROM '"at_ms":([0-9]+)')::bigint AS at_ms FROM {s}.audit a
+      WHERE a.n > after AND a.n <= until ORDER BY a.n LIMIT many
+  ), gone AS (
+    DELETE FROM {s}.audit a USING oldest o WHERE a.n = o.n AND o.at_ms < before_ms RETURNING a.n
+  )
+  SELECT count(*), coalesce(max(g.n), after) INTO swept, last FROM gone g;
+END
+$fn$;
 """
 
 
@@ -181,8 +199,9 @@ def check_name(schema: str) -> str:
 
 def statements(schema: str) -> str:
     """Return the statements that make the schema, for those who run migrations by hand."""
-    return f"CREATE SCHEMA IF NOT EXISTS {check_name(schema)};" + _TABLES.format(
-        s=schema, v=VERSION
+    return (
+        f"-- Makes schema {check_name(schema)} of version {VERSION}, also of an older one.\n"
+        f"CREATE SCHEMA IF NOT EXISTS {schema};" + _TABLES.format(s=schema, v=VERSION)
     )
 
 
@@ -212,8 +231,8 @@ def migrate(db: psycopg.Connection[Any], schema: str) -> None:
         found = _version(db, schema)
     if found != VERSION:
         raise LedgerUnavailable(
-            f"schema {schema!r} has version {found}, this fencekit reads {VERSION}: use the same "
-            "fencekit everywhere"
+            f"schema {schema!r} was written by a newer fencekit (version {found}, this one reads "
+            f"{VERSION}): upgrade fencekit"
         )
 
 

@@ -25,6 +25,7 @@ from fencekit.ledger.base import Description
 from fencekit.ledger.conditional import ConditionalLedger
 from fencekit.ledger.groups import Group, Stored, Written, common_to, written
 from fencekit.ledger.password import read_password
+from fencekit.ledger.redis_format import Layout
 from fencekit.ledger.server_url import joined, parameters, without_secrets
 
 # Policies that never drop a key without an expiry; ours have none.
@@ -112,9 +113,8 @@ class RedisStore:
         self._owed = False
         self._lock = threading.Lock()
         self._db: redis.Redis | None = None
-        parts = ("records", "versions", "index", "due", "audit", "last")
-        self._keys = [f"{{{namespace}}}:{part}" for part in parts]
-        self._counters = f"{{{namespace}}}:counters"
+        self._layout = Layout(namespace)
+        self._keys = self._layout.keys
         self._namespace = namespace
         if not later:
             with self._connected():
@@ -151,6 +151,7 @@ class RedisStore:
                 f"({'; '.join(weaknesses)}): set appendonly yes and appendfsync always, or accept "
                 "that with ?durability=weak"
             )
+        self._layout.check(db, self._place)
         self._script = db.register_script(_SCRIPT)
         return db
 
@@ -162,8 +163,8 @@ class RedisStore:
             pipe = db.pipeline(transaction=True)
             pipe.time()
             if keys:
-                pipe.hmget(self._keys[0], list(keys))
-                pipe.hmget(self._keys[1], list(keys))
+                pipe.hmget(self._layout.records, list(keys))
+                pipe.hmget(self._layout.versions, list(keys))
             answers = pipe.execute()
         seconds, micros = answers[0]
         found = {}
@@ -198,20 +199,20 @@ class RedisStore:
         """Return values in the order of their keys."""
         end = prefix[:-1] + bytes([prefix[-1] + 1])
         with self._connected() as db:
-            keys = db.zrangebylex(self._keys[2], b"(" + after, b"(" + end, 0, limit)
+            keys = db.zrangebylex(self._layout.index, b"(" + after, b"(" + end, 0, limit)
         return self._values(keys)
 
     def due(self, since_ms: int, until_ms: int, limit: int) -> list[tuple[bytes, Stored]]:
         """Return values that sweep may look at, in the order of when it may."""
         with self._connected() as db:
-            keys = db.zrangebyscore(self._keys[3], since_ms, until_ms, 0, limit)
+            keys = db.zrangebyscore(self._layout.due, since_ms, until_ms, 0, limit)
         return self._values(keys)
 
     def unfinished(self, after: bytes, limit: int) -> tuple[list[tuple[bytes, Stored]], bytes]:
         """Return the intents without an outcome among the next ones: sweep never looks at them."""
         with self._connected() as db:
-            keys: Any = db.zrangebylex(self._keys[2], b"(" + after, b"(j", 0, limit)
-            due: Any = db.zmscore(self._keys[3], keys) if keys else ()
+            keys: Any = db.zrangebylex(self._layout.index, b"(" + after, b"(j", 0, limit)
+            due: Any = db.zmscore(self._layout.due, keys) if keys else ()
         open_still = [key for key, at in zip(keys, due, strict=True) if at is None]
         rows: list[tuple[bytes, Stored]] = []
         for start in range(0, len(open_still), 500):
@@ -228,19 +229,19 @@ class RedisStore:
     def audit(self, after: int, limit: int) -> list[tuple[int, bytes]]:
         """Return audit lines with their numbers."""
         with self._connected() as db:
-            lines: Any = db.lrange(self._keys[4], after, after + limit - 1)
+            lines: Any = db.lrange(self._layout.audit, after, after + limit - 1)
         return list(enumerate(lines, after + 1))
 
     def counters(self) -> list[bytes]:
         """Return the counters that processes saved."""
         with self._connected() as db:
-            saved: Any = db.hvals(self._counters)
+            saved: Any = db.hvals(self._layout.counters)
         return list(saved)
 
     def save_counters(self, process: str, counts: bytes) -> None:
         """Replace the counters of one process."""
         with self._connected() as db:
-            db.hset(self._counters, process, counts)
+            db.hset(self._layout.counters, process, counts)
 
     def describe(self) -> Description:
         """Say where this is and what its answers rest on."""

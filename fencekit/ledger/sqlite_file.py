@@ -20,7 +20,9 @@ from fencekit.core.errors import (
 )
 from fencekit.core.state import IntentKey
 
-SCHEMA = 1
+SCHEMA = 2
+"""1: as the first fencekit wrote it, which reads no marker. 2: the same tables; raised so that it
+refuses a ledger that may have been moved."""
 APPLICATION = 0x66656E63  # "fenc"
 BUSY_SECONDS = 5.0
 
@@ -52,15 +54,13 @@ def connect(path: Path, busy: float) -> sqlite3.Connection:
     version, application = (
         db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")
     )
-    if version > SCHEMA:
-        raise LedgerUnavailable(
-            f"the ledger {path} was written by a newer fencekit (schema {version}, this one reads "
-            f"{SCHEMA}): upgrade fencekit"
-        )
+    _refuse_newer(path, version)
     if version == 0:
         _create(db, path)
     elif application != APPLICATION:
         raise LedgerUnavailable(f"{path} is not a fencekit ledger: choose another path")
+    elif version < SCHEMA:
+        _migrate(db, path)
     db.execute("PRAGMA journal_mode = WAL").fetchall()
     db.execute("PRAGMA synchronous = FULL")
     db.execute("PRAGMA wal_autocheckpoint = 4000")
@@ -82,6 +82,25 @@ def _create(db: sqlite3.Connection, path: Path) -> None:
         db.execute(f"PRAGMA application_id = {APPLICATION}")
         db.execute(f"PRAGMA user_version = {SCHEMA}")
     db.execute("COMMIT")
+
+
+def _migrate(db: sqlite3.Connection, path: Path) -> None:
+    """Bring an older file up to date; several processes may do this at once."""
+    db.execute("BEGIN IMMEDIATE")
+    # Another process, a newer one even, may have done so while this one waited.
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version < SCHEMA:
+        db.execute(f"PRAGMA user_version = {SCHEMA}")
+    db.execute("COMMIT")
+    _refuse_newer(path, version)
+
+
+def _refuse_newer(path: Path, version: int) -> None:
+    if version > SCHEMA:
+        raise LedgerUnavailable(
+            f"the ledger {path} was written by a newer fencekit (schema {version}, this one reads "
+            f"{SCHEMA}): upgrade fencekit"
+        )
 
 
 def key_text(key: IntentKey) -> bytes:

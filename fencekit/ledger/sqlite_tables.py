@@ -129,10 +129,22 @@ class Tables:
             floor = codec.encode_floor(writes.floor).decode()
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('floor', ?)", (floor,))
         if writes.marker is not None:
-            marker = codec.encode_marker(writes.marker).decode()
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('marker', ?)", (marker,))
+            self._write_marker(writes.marker)
         lines = [(orjson.dumps(line).decode(),) for line in audit]
         self._db.executemany("INSERT INTO audit (line) VALUES (?)", lines)
+
+    def _write_marker(self, marker: Marker) -> None:
+        text = codec.encode_marker(marker).decode()
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('marker', ?)", (text,))
+        # A running process of an older fencekit reads no marker: SQLite itself turns it away.
+        for verb in ("INSERT", "DELETE"):
+            if marker.phase == "sealed":
+                self._db.execute(
+                    f"CREATE TRIGGER sealed_{verb} BEFORE {verb} ON intents "
+                    "BEGIN SELECT RAISE(ABORT, 'it was moved to another ledger'); END"
+                )
+            else:
+                self._db.execute(f"DROP TRIGGER IF EXISTS sealed_{verb}")
 
     def write_intent(self, key: IntentKey, record: IntentRecord | None) -> None:
         """Write or delete one record."""

@@ -109,7 +109,7 @@ def test_an_older_schema_is_brought_up_to_date_and_a_newer_one_refused(tmp_path)
         fence.prepare("pay", "t")
     psql("-c", f"UPDATE {schema}.meta SET value = '999'")
     told = run("migrate", "--ledger", servers.postgres(), "--schema", schema, code=3)
-    assert "has version 999" in told.stderr
+    assert "newer fencekit (version 999" in told.stderr
 
 
 def test_only_postgresql_has_a_schema(tmp_path):

@@ -23,7 +23,7 @@ def written(tmp_path_factory):
         fence.commit(fence.prepare(f"i{i}", "t", {"n": i}, domain="d").ticket, {"r": i})
     data = path.read_bytes()
     fence.close()
-    assert data.count(b"\n") == 30
+    assert data.count(b"\n") == 32
     ends = [0]
     while ends[-1] < len(data):
         ends.append(data.index(b"\n", ends[-1]) + 1)
@@ -119,7 +119,7 @@ def test_opening_sets_the_torn_part_aside_twice(written, tmp_path):
     data, ends, _ = written
     path = tmp_path / "l.jsonl"
     for n in (1, 2):
-        path.write_bytes(data[: ends[20]] + b'{"half": ')
+        path.write_bytes(data[: ends[22]] + b'{"half": ')
         with Fence.open(f"jsonl:{path}") as fence:
             assert len(list(fence.intents())) == 10
         assert (tmp_path / f"l.jsonl.torn-{n}").read_bytes() == b'{"half": '

@@ -1,0 +1,61 @@
+"""How a Redis ledger is laid out: its keys, its format's number, and how an older one moves up.
+
+Format 1 had no number, and nothing of it looks for one. So what is brought up to date leaves values
+of another type under the two names that format 1 reads and compares: every question and every write
+of an older fencekit, a running one included, is then refused by the server.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+
+from fencekit.core.errors import LedgerUnavailable
+
+FORMAT = 2
+
+# In the order of KEYS of the scripts.
+_PARTS = ("records", "versions", "index", "due", "audit", "last")
+
+# KEYS: the format, the keys of format 1, those of this one. ARGV: this format, what is left under
+# the old names. Returns the format that is found in the end.
+_MIGRATE = """
+local found = tonumber(redis.call('GET', KEYS[1]) or '1')
+if found >= tonumber(ARGV[1]) then return found end
+local parts = (#KEYS - 1) / 2
+for i = 2, parts + 1 do
+  if redis.call('EXISTS', KEYS[i]) == 1 then redis.call('RENAME', KEYS[i], KEYS[i + parts]) end
+end
+redis.call('SET', KEYS[2], ARGV[2])
+redis.call('SET', KEYS[3], ARGV[2])
+redis.call('SET', KEYS[1], ARGV[1])
+return tonumber(ARGV[1])
+"""
+
+
+class Layout:
+    """The keys of one namespace; all carry one hash tag, so they live in one cluster slot."""
+
+    def __init__(self, namespace: str) -> None:
+        self.keys = [f"{{{namespace}}}:v{FORMAT}:{part}" for part in _PARTS]
+        self.records, self.versions, self.index, self.due, self.audit, _ = self.keys
+        self.counters = f"{{{namespace}}}:counters"
+        self._old = [f"{{{namespace}}}:{part}" for part in _PARTS]
+        self._format = f"{{{namespace}}}:format"
+
+    def check(self, db: redis.Redis, place: str) -> None:
+        """Bring an older format up to date, and refuse a newer one; ten may do this at once.
+
+        Raises `LedgerUnavailable` for a newer format.
+        """
+        found: Any = db.get(self._format)
+        if found is None or int(found) < FORMAT:
+            left = f"used by a newer fencekit (format {FORMAT}): upgrade fencekit"
+            keys = (self._format, *self._old, *self.keys)
+            found = db.eval(_MIGRATE, len(keys), *keys, FORMAT, left)
+        if int(found) > FORMAT:
+            raise LedgerUnavailable(
+                f"the ledger at {place} was written by a newer fencekit (format {int(found)}, this "
+                f"one reads {FORMAT}): upgrade fencekit"
+            )
