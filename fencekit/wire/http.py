@@ -92,7 +92,7 @@ class Endpoint:
             headers[protocol.HEADER_SESSION] = self.session_id
         if self.protocol_version:
             headers[protocol.HEADER_PROTOCOL_VERSION] = self.protocol_version
-        if self.protocol_version in protocol.MODERN_VERSIONS and frame.method:
+        if protocol.is_stateless(self.protocol_version) and frame.method:
             headers[protocol.HEADER_METHOD] = frame.method
             bearing = {**protocol.NAME_BEARING, **protocol.TASK_BEARING}
             name = frame.params.get(bearing.get(frame.method, ""))
@@ -181,7 +181,7 @@ class Endpoint:
 
     def _stream(self, response: httpx2.Response, frame: Frame) -> Iterator[Frame]:
         last_id = ""
-        resumable = self.protocol_version not in protocol.MODERN_VERSIONS
+        resumable = not protocol.is_stateless(self.protocol_version)
         with contextlib.ExitStack() as opened:
             for attempt in range(RESUME_ATTEMPTS + 1):
                 try:

@@ -53,6 +53,15 @@ NAME_BEARING = {"tools/call": "name", "prompts/get": "name", "resources/read": "
 # The same for the tasks extension (SEP-2663), which the SDK does not have.
 TASK_BEARING = dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
 
+
+def is_stateless(version: object) -> bool:
+    """Whether a protocol version, known or not, is one of the stateless era.
+
+    Versions are dates: what is newer than the last one with a handshake has none.
+    """
+    return isinstance(version, str) and version > LATEST_HANDSHAKE
+
+
 _SENTINEL = re.compile(r"=\?base64\?.*\?=")
 _PRINTABLE = re.compile(r"[\x20-\x7e]*")
 

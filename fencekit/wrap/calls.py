@@ -121,6 +121,11 @@ class Calls:
             self.questions.given_up(call)
         return True
 
+    def is_left(self, call: Call) -> bool:
+        """Whether a call that runs may be cancelled at the server: nobody waits for it any more."""
+        forward = call.treatment.rule.cancel == "forward"
+        return forward and call.stage is Stage.RUNNING and not call.waiters
+
     # --- what the ledger says ---
 
     def _prepare(self, call: Call) -> None:
@@ -550,11 +555,9 @@ class Calls:
 
     def _end_waits(self, call: Call) -> None:
         """Tell those who waited long enough that it still runs."""
-        if call.stage in (Stage.ASKING, Stage.ENDING):
-            return
         over = self.turn.at.mono - call.treatment.rule.wait
-        for waiter in list(call.waiters):
-            if waiter.since <= over and not (waiter.first and call.stage is not Stage.WAITING):
+        for waiter in _impatient(call):
+            if waiter.since <= over:
                 call.waiters.remove(waiter)
                 since = call.running_since_ms
                 text = outcome.still_running(since)
@@ -569,9 +572,9 @@ class Calls:
             if call.stage is Stage.WAITING:
                 times.append(call.poll_at)
             elif call.stage in (Stage.SENDING, Stage.RUNNING):
-                times.append(min(call.next_beat, call.deadline))
-            if call.waiters:
-                times.append(call.waiters[0].since + call.treatment.rule.wait)
+                beat = [call.next_beat] if call.ticket is not None else []
+                times.append(min([*beat, call.deadline]))
+            times += [waiter.since + call.treatment.rule.wait for waiter in _impatient(call)[:1]]
         return min(times) if times else None
 
     def progress(self, frame: Frame) -> bool:
@@ -579,7 +582,7 @@ class Calls:
         token = frame.params.get("progressToken")
         if token is None:
             return False
-        for call in self.by_key.values():
+        for call in {*self.by_key.values(), *self.by_server_id.values()}:
             meta = call.frame.params.get("_meta")
             sent = meta.get("progressToken") if isinstance(meta, dict) else None
             if sent is not None and id_key(sent) == id_key(token):
@@ -596,3 +599,13 @@ class Calls:
             elif waiter.token is not None:
                 params = {**frame.params, "progressToken": waiter.token}
                 self.turn.to_client(encode({**frame.message, "params": params}))
+
+
+def _impatient(call: Call) -> list[Waiter]:
+    """Return who is to be told after a while that the call still runs, longest waiting first.
+
+    Not the caller whose request runs, and nobody while the ledger is about to answer.
+    """
+    if call.stage in (Stage.ASKING, Stage.ENDING):
+        return []
+    return [w for w in call.waiters if not (w.first and call.stage is not Stage.WAITING)]

@@ -61,7 +61,7 @@ class Gate:
         self.settings = settings
         self.turn = Turn()
         self.catalogue = Catalogue(settings.rules, self.turn.say)
-        self.undo = Undo(settings, self.turn)
+        self.undo = Undo(settings, self.turn, self.catalogue)
         self.calls = Calls(settings, self.turn, self.catalogue, self.undo)
         self.sets = Sets(self.turn)
         self.calls.on_send = self.sets.admitted
@@ -239,15 +239,23 @@ class Gate:
         if held:
             self._held.remove(held[0])
             return
-        found = self.calls.by_client_id.get(key)
-        if found is not None:
-            call, waiter = found
+        if key in self.calls.by_client_id:
+            call, _ = self.calls.by_client_id[key]
             self.calls.cancel(key)
-            if call.treatment.rule.cancel == "forward" and waiter.first:
-                self.turn.to_server(frame)
+            if self.calls.is_left(call):
+                self.turn.to_server(_about(frame, call.frame))
+                self.calls.broken(call, "its caller cancelled it")
             return
-        if not self.sets.cancel(key):
-            self.turn.to_server(_plain_bytes(frame))
+        if self.sets.holds(key):
+            request = self.sets.cancel(key)
+            if request is None:
+                return
+        else:
+            request = self._plain.get(key)
+        if request is not None:  # a cancelled request need not be answered
+            self._plain.pop(request.key, None)
+            frame = _about(frame, request)
+        self.turn.to_server(_plain_bytes(frame))
 
     def _call(self, frame: Frame) -> None:
         self._learn_era(frame)
@@ -458,10 +466,10 @@ class Gate:
 
 
 def is_modern(frame: Frame) -> bool:
-    """Whether a request speaks the stateless protocol era."""
+    """Whether a request speaks the stateless protocol era, in whatever revision of it."""
     meta = frame.params.get("_meta")
     version = meta.get(protocol.META_PROTOCOL_VERSION) if isinstance(meta, dict) else None
-    return version in protocol.MODERN_VERSIONS
+    return protocol.is_stateless(version)
 
 
 def _leniently(frame: Frame) -> Frame:
@@ -473,6 +481,14 @@ def _leniently(frame: Frame) -> Frame:
     if not isinstance(message, dict) or "method" in message or "result" not in message:
         return frame
     return Frame(frame.raw, Kind.RESPONSE, message)
+
+
+def _about(cancel: Frame, request: Frame) -> Frame:
+    """Return a cancellation of this request, whichever of its twins was cancelled last."""
+    if id_key(cancel.params.get("requestId")) == request.key:
+        return _plain_bytes(cancel)
+    params = {**cancel.params, "requestId": request.id}
+    return parse(encode({**cancel.message, "params": params}))[0]
 
 
 def _plain_bytes(frame: Frame) -> Frame:

@@ -6,7 +6,7 @@ all tools holds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -88,6 +88,12 @@ class Rules:
                 return rule
         return self.default
 
-    def undone_by(self, tool: str) -> list[tuple[str, ToolRule]]:
-        """Return (pattern, rule) of the tools whose finished calls a success of `tool` ends."""
-        return [(name, rule) for name, rule in self.tools.items() if tool in rule.undone_by]
+    def undone_by(self, tool: str, listed: Iterable[str]) -> list[tuple[str, ToolRule]]:
+        """Return (name, rule) of the tools whose finished calls a success of `tool` ends.
+
+        A pattern stands for the `listed` tools that it matches, and for a tool of that very name.
+        """
+        if not any(tool in rule.undone_by for rule in self.tools.values()):
+            return []
+        rules = {name: self.of(name) for name in (*self.tools, *listed)}
+        return [(name, rule) for name, rule in rules.items() if tool in rule.undone_by]

@@ -18,7 +18,8 @@ from fencekit.wrap.turn import Turn
 class _Running:
     key: tuple[IntentKey, str, str]
     epoch: int
-    first: Frame | None
+    request: Frame
+    waited_for: bool = True  # by the caller whose request it is
     twins: list[Frame] = field(default_factory=list)
 
 
@@ -39,7 +40,7 @@ class Sets:
         """Share the answer of an identical call that is on its way; says whether there is one."""
         key = (identity.key, identity.leg, era)
         running = self._by_key.get(key)
-        if running is not None and running.first is not None and running.epoch == self.epoch:
+        if running is not None and running.waited_for and running.epoch == self.epoch:
             running.twins.append(frame)
             return True
         self.admitted()
@@ -49,11 +50,10 @@ class Sets:
 
     def answered(self, answer: Frame) -> list[Frame]:
         """Answer the twins; returns those that must be sent after all (it asked for input)."""
-        running = self._by_id.pop(answer.key, None)
+        running = self._by_id.get(answer.key)
         if running is None:
             return []
-        if self._by_key.get(running.key) is running:
-            del self._by_key[running.key]
+        self._forget(running)
         result = answer.result
         if isinstance(result, dict) and result.get("resultType", "complete") != "complete":
             return running.twins
@@ -66,18 +66,33 @@ class Sets:
             self.turn.to_client(raw)
         return []
 
-    def cancel(self, key: IdKey) -> bool:
-        """Detach a cancelled caller; True where the cancel must not reach the server."""
-        for running in self._by_id.values():
-            for twin in running.twins:
-                if twin.key == key:
-                    running.twins.remove(twin)
-                    return True
-        first = self._by_id.get(key)
-        if first is None:
-            return False
-        first.first = None
-        return bool(first.twins)
+    def holds(self, key: IdKey) -> bool:
+        """Whether somebody waits under this id."""
+        return self._of(key) is not None
+
+    def _of(self, key: IdKey) -> _Running | None:
+        own = self._by_id.get(key)
+        if own is not None and own.waited_for:
+            return own
+        running = self._by_id.values()
+        return next((one for one in running if any(t.key == key for t in one.twins)), None)
+
+    def cancel(self, key: IdKey) -> Frame | None:
+        """Detach a cancelled caller; returns the request to be cancelled if nobody else waits."""
+        running = self._of(key)
+        assert running is not None
+        if running.request.key == key:
+            running.waited_for = False
+        running.twins = [twin for twin in running.twins if twin.key != key]
+        if running.waited_for or running.twins:
+            return None
+        self._forget(running)
+        return running.request
+
+    def _forget(self, running: _Running) -> None:
+        self._by_id.pop(running.request.key, None)
+        if self._by_key.get(running.key) is running:
+            del self._by_key[running.key]
 
     def waiting(self) -> list[Frame]:
         """Return the twins that wait for another call's answer."""

@@ -15,15 +15,17 @@ from fencekit.ledger.base import Outcome
 from fencekit.wire.frames import Frame, Kind
 from fencekit.wrap.handles import handle_of
 from fencekit.wrap.identity import identify
+from fencekit.wrap.tools import Catalogue
 from fencekit.wrap.turn import Settings, Turn
 
 
 class Undo:
     """Forgets what a successful call has undone."""
 
-    def __init__(self, settings: Settings, turn: Turn) -> None:
+    def __init__(self, settings: Settings, turn: Turn, catalogue: Catalogue) -> None:
         self.settings = settings
         self.turn = turn
+        self.catalogue = catalogue
 
     def after(self, request: Frame, answer: Frame, then: Callable[[], None]) -> bool:
         """Forget what this answered request has undone, then go on.
@@ -56,7 +58,7 @@ class Undo:
         if not isinstance(tool, str) or s.observe:
             return []
         keys = []
-        for name, rule in s.rules.undone_by(tool):
+        for name, rule in s.rules.undone_by(tool, self.catalogue.declared):
             undone = {"name": name, "arguments": arguments}
             try:
                 keys.append(identify(undone, rule, s.rules, s.scope).key)

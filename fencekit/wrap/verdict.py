@@ -17,6 +17,7 @@ from fencekit.wire.frames import Frame, Kind
 from fencekit.wrap.handles import handle_of
 from fencekit.wrap.rules import ToolRule
 
+LOOKED_AT = 65_536  # characters of the server's own words that patterns are looked for in
 QUOTED = 300  # characters of the server's own words that are kept and quoted
 
 
@@ -87,7 +88,7 @@ def judge(
     if (definitive := by_configuration(answer, rule)) is not None:
         return definitive
     said_invalid = code == protocol.INVALID_PARAMS or (
-        code is None and _VALIDATION.search(reason) is not None
+        code is None and _VALIDATION.search(_words(answer)) is not None
     )
     if said_invalid and declared is not None and breaks_schema(arguments, declared):
         return Verdict(Proof.REJECTED, f"the arguments break the tool's schema: {reason}")
@@ -96,14 +97,15 @@ def judge(
 
 def by_configuration(answer: Frame, rule: ToolRule) -> Verdict | None:
     """Return the verdict that the rule's `definitive` list gives, or None where it says nothing."""
-    reason, code = error_text(answer), answer.error.get("code")
-    if any(_matches(pattern, code, reason) for pattern in rule.definitive):
-        return Verdict(Proof.REJECTED, f"definitive by configuration: {reason}")
+    said, code = _words(answer), answer.error.get("code")
+    if any(_matches(pattern, code, said) for pattern in rule.definitive):
+        return Verdict(Proof.REJECTED, f"definitive by configuration: {error_text(answer)}")
     return None
 
 
-def _matches(pattern: str, code: object, reason: str) -> bool:
-    return pattern == str(code) if code is not None and _is_code(pattern) else pattern in reason
+def _matches(pattern: str, code: object, said: str) -> bool:
+    """A code is looked for where codes stand; a text that quotes one proves nothing."""
+    return pattern == str(code) if _is_code(pattern) else pattern in said
 
 
 def _is_code(pattern: str) -> bool:
@@ -133,9 +135,14 @@ def breaks_schema(arguments: Any, declared: Mapping[str, Any]) -> bool:
 
 def error_text(answer: Frame) -> str:
     """Return the server's own words about a failure, on one line and bounded."""
+    return clean(_words(answer), QUOTED) or "an error without words"
+
+
+def _words(answer: Frame) -> str:
+    """Return the server's own words about a failure, as much of them as is looked at."""
     if answer.kind is Kind.ERROR:
         message = answer.error.get("message")
-        return clean(f"{message if isinstance(message, str) else 'error'}", QUOTED)
+        return clean(message, LOOKED_AT) if isinstance(message, str) else "error"
     result = answer.result
     content = result.get("content") if isinstance(result, Mapping) else None
     texts = [
@@ -143,7 +150,7 @@ def error_text(answer: Frame) -> str:
         for block in (content if isinstance(content, list) else [])
         if isinstance(block, Mapping) and isinstance(block.get("text"), str)
     ]
-    return clean(" ".join(texts), QUOTED) or "an error without words"
+    return clean(" ".join(texts), LOOKED_AT)
 
 
 def clean(text: str, limit: int) -> str:

@@ -33,7 +33,7 @@ def test_the_documented_spelling_is_read():
     assert payment.reconcile is not None
     assert payment.reconcile.args == {"order": "$.order"}
     assert rules.of("delete_all").kind is ToolKind.PASS
-    assert rules.undone_by("cancel_payment")[0][0] == "create_payment"
+    assert rules.undone_by("cancel_payment", ())[0][0] == "create_payment"
 
 
 @pytest.mark.parametrize(
