@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fencekit.wrap.config import Config
-    from fencekit.wrap.front import Listen
+    from fencekit.wrap.door import Behind, Listen
     from fencekit.wrap.identity import Scope
     from fencekit.wrap.pump import Pump
     from fencekit.wrap.record import Record
@@ -157,7 +157,6 @@ def _config(options: dict[str, Any]) -> Config:
 
 
 def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[str, Any]) -> int:
-
     from fencekit.core.config import FenceConfig
     from fencekit.core.errors import InvalidRequest
     from fencekit.fence.draw import new_id
@@ -216,7 +215,7 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
         return ChildUpstream(pump, lambda: Child(command, guarded=True), ended)
 
     if listen is not None:
-        return _serve(listen, settings, record, connect, busy)
+        return _serve(_behind(settings, record, connect, headers, options), listen, record, busy)
     gate = Gate(settings)
     busy.append(lambda: gate.busy)
     proxy = StdioProxy()
@@ -233,7 +232,7 @@ def _listen(options: dict[str, Any]) -> Listen | None:
     if not options["listen"]:
         return None
     from fencekit.wire.http import secret_headers
-    from fencekit.wrap.front import Listen
+    from fencekit.wrap.door import Listen
 
     host, colon, port = options["listen"].rpartition(":")
     if not colon or not port.isdigit() or not 0 <= int(port) <= 65_535:
@@ -252,21 +251,30 @@ def _listen(options: dict[str, Any]) -> Listen | None:
     return made
 
 
-def _serve(
-    listen: Listen,
+def _behind(
     settings: Settings,
     record: Record,
     connect: Callable[[Pump, Callable[[], None]], Closable],
-    busy: list[Callable[[], bool]],
-) -> int:
+    headers: dict[str, str],
+    options: dict[str, Any],
+) -> Behind:
+    """Return what stands behind the HTTP front: servers of our own, or a reverse proxy."""
+    if options["url"]:
+        from fencekit.wrap.relay import Relay
+
+        return Relay(settings, record, options["url"], headers)
     from fencekit.wrap.front import Front
+
+    return Front(settings, record, connect)
+
+
+def _serve(behind: Behind, listen: Listen, record: Record, busy: list[Callable[[], bool]]) -> int:
+    from fencekit.wrap.door import serve
     from fencekit.wrap.pump import say
 
-    front = Front(settings, record, connect)
-    busy.append(lambda: front.busy)
-    sessions = "one session at a time" if listen.max_sessions == 1 else "a server for each session"
+    busy.append(lambda: behind.busy)
     try:
-        front.serve(listen, lambda url: say(f"listening on {url}, {sessions}"))
+        serve(behind, listen, lambda url: say(f"listening on {url}, {behind.sessions(listen)}"))
     except ValueError as problem:
         say(str(problem))
         return 2

@@ -193,7 +193,7 @@ class Endpoint:
                                 return
                 except Exception as error:
                     if not (resumable and last_id and attempt < RESUME_ATTEMPTS):
-                        raise self._classify(error) from error
+                        raise failure(error, self.url) from error
                 if not (resumable and last_id) or attempt == RESUME_ATTEMPTS:
                     break
                 response = opened.enter_context(self._get(last_id))
@@ -243,25 +243,7 @@ class Endpoint:
         except (WireError, GeneratorExit):
             raise
         except Exception as error:
-            raise self._classify(error) from error
-
-    def _classify(self, error: Exception) -> WireError:
-        """Say what one of httpx2's failures means for the request (see the module's docstring)."""
-        import httpx2
-
-        if isinstance(error, WireError):
-            return error
-        text = f"{self.url}: {type(error).__name__}: {error}"
-        unsent = (
-            httpx2.ConnectError,
-            httpx2.ConnectTimeout,
-            httpx2.PoolTimeout,
-            httpx2.UnsupportedProtocol,
-            httpx2.InvalidURL,
-        )
-        if isinstance(error, unsent):
-            return NeverLeft(text)
-        return TimedOut(text) if isinstance(error, httpx2.TimeoutException) else Unanswered(text)
+            raise failure(error, self.url) from error
 
     def end_session(self) -> None:
         """Tell the server that its session is over (DELETE); its answer does not matter."""
@@ -282,6 +264,25 @@ class Endpoint:
             with contextlib.suppress(Exception):
                 response.close()
         self._client.close()
+
+
+def failure(error: Exception, url: str) -> WireError:
+    """Say what one of httpx2's failures means for the request (see the module's docstring)."""
+    import httpx2
+
+    if isinstance(error, WireError):
+        return error
+    text = f"{url}: {type(error).__name__}: {error}"
+    unsent = (
+        httpx2.ConnectError,
+        httpx2.ConnectTimeout,
+        httpx2.PoolTimeout,
+        httpx2.UnsupportedProtocol,
+        httpx2.InvalidURL,
+    )
+    if isinstance(error, unsent):
+        return NeverLeft(text)
+    return TimedOut(text) if isinstance(error, httpx2.TimeoutException) else Unanswered(text)
 
 
 def _answers(got: Frame, asked: Frame) -> bool:

@@ -9,66 +9,30 @@ is the only module that touches what the SDK does not promise: `ctx.session._req
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import hmac
-import socket
 from collections import deque
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
-from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError, NoBackChannelError
 
 from fencekit import __version__
 from fencekit.wire import protocol
 from fencekit.wire.errors import WireError
 from fencekit.wire.frames import Frame, Kind
+from fencekit.wrap.door import IDLE_END, MAX_BODY, Listen
 from fencekit.wrap.pump import Pump, say
 from fencekit.wrap.record import Record
 from fencekit.wrap.room import Refusal, Room, Unheard
 from fencekit.wrap.stdio import Closable
 from fencekit.wrap.turn import Settings
 
-MAX_BODY = 64 * 1024 * 1024
 RETRY_MS = 500
 EVENTS_KEPT = 2000
-IDLE_END = 1800.0  # seconds
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 Connect = Callable[[Pump, Callable[[], None]], Closable]
-
-
-@dataclass(frozen=True, slots=True)
-class Listen:
-    """Where the front listens, and whom it lets in."""
-
-    host: str
-    port: int
-    token: str | None = None
-    allowed_hosts: tuple[str, ...] = ()
-    max_sessions: int = 32
-
-    def check(self) -> None:
-        """Raise ValueError for an address that may not be served like this."""
-        if self.host not in LOOPBACK and not self.token:
-            raise ValueError(
-                f"--http {self.host} can be reached from other machines: give a token with "
-                "--front-token-env or --front-token-file, or listen on 127.0.0.1"
-            )
-
-    def security(self) -> TransportSecuritySettings:
-        """Return which Host and Origin headers are accepted."""
-        names = [*LOOPBACK[:2], "[::1]"] if self.host in LOOPBACK else [self.host]
-        names += self.allowed_hosts
-        hosts = [f"{name}:*" for name in names] + names
-        origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
-        return TransportSecuritySettings(
-            enable_dns_rebinding_protection=True, allowed_hosts=hosts, allowed_origins=origins
-        )
 
 
 class _Outbound:
@@ -177,6 +141,10 @@ class Front:
         self._rooms.remove(room)
         await room.close()
 
+    def sessions(self, listen: Listen) -> str:
+        """Say whose the sessions are, for the line at start."""
+        return "one session at a time" if listen.max_sessions == 1 else "a server for each session"
+
     def gone(self, session: str | None) -> bool:
         """Whether a session's server has ended, so that its client must begin anew."""
         return session is not None and session in self._dead
@@ -186,9 +154,9 @@ class Front:
         await asyncio.gather(*(room.close() for room in self._rooms))
         self._rooms.clear()
 
-    def serve(self, listen: Listen, ready: Callable[[str], None]) -> None:
-        """Serve until a signal comes; `ready` gets the address."""
-        web = self.app.streamable_http_app(
+    def web(self, listen: Listen) -> Any:
+        """Return the ASGI application to serve."""
+        return self.app.streamable_http_app(
             event_store=_Events(),
             retry_interval=RETRY_MS,
             max_request_body_size=MAX_BODY,
@@ -196,65 +164,6 @@ class Front:
             max_sessions=listen.max_sessions,
             transport_security=listen.security(),
         )
-        family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((listen.host, listen.port))
-            sock.listen(128)
-        except OSError as error:
-            sock.close()
-            raise ValueError(f"--http {listen.host}:{listen.port}: {error.strerror}") from None
-        shown = f"[{listen.host}]" if ":" in listen.host else listen.host
-        door = _Door(web, self, listen.token)
-        config = uvicorn.Config(
-            door, log_level="warning", timeout_graceful_shutdown=2, lifespan="on"
-        )
-        ready(f"http://{shown}:{sock.getsockname()[1]}/mcp")
-        with contextlib.suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[sock])
-
-
-class _Door:
-    """What stands before the SDK's application: health, the token, and sessions that ended."""
-
-    def __init__(self, web: Any, front: Front, token: str | None) -> None:
-        self._web = web
-        self._front = front
-        self._token = token
-
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await self._web(scope, receive, self._closing(send))
-            return
-        headers = {name.lower(): value for name, value in scope.get("headers", [])}
-        session = headers.get(b"mcp-session-id", b"").decode("latin-1") or None
-        if scope["path"] == "/health":
-            await _say(send, 200, b'{"status":"ok"}')
-        elif self._token is not None and not self._knows(headers.get(b"authorization", b"")):
-            await _say(send, 401, b'{"detail":"unauthorized"}', (b"www-authenticate", b"Bearer"))
-        elif self._front.gone(session):
-            await _say(send, 404, b'{"detail":"the server of this session has ended"}')
-        else:
-            await self._web(scope, receive, send)
-
-    def _knows(self, given: bytes) -> bool:
-        assert self._token is not None
-        return hmac.compare_digest(given, b"Bearer " + self._token.encode())
-
-    def _closing(self, send: Any) -> Any:
-        async def sent(message: Any) -> None:
-            if message["type"] == "lifespan.shutdown.complete":
-                await self._front.close()
-            await send(message)
-
-        return sent
-
-
-async def _say(send: Any, status: int, body: bytes, *more: tuple[bytes, bytes]) -> None:
-    headers = [(b"content-type", b"application/json"), *more]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
 
 
 def _result(answer: Frame) -> dict[str, Any]:

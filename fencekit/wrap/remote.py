@@ -16,13 +16,28 @@ from fencekit.wire.errors import HttpRefused, NeverLeft, WireError
 from fencekit.wire.frames import Frame, Kind, error_bytes, parse
 from fencekit.wire.http import Endpoint
 from fencekit.wrap.actions import Call
-from fencekit.wrap.gate import is_modern
+from fencekit.wrap.gate import Gate, is_modern
 from fencekit.wrap.pump import Pump
 
 ANSWER_TIMEOUT = 900.0  # seconds of silence; the fence keeps its own, shorter clocks
 
 # These statuses come from in front of every handler (RFC 9110), so nothing ran.
 _BEFORE_HANDLERS = frozenset({405, 406, 413, 415, 421})
+
+
+def in_front(refused: HttpRefused, session: str | None) -> bool:
+    """Whether the HTTP layer refused a request of this session before any handler saw it."""
+    lost_session = refused.status == 404 and session is not None
+    asked_who = refused.status == 401 and refused.challenged
+    return refused.status in _BEFORE_HANDLERS or lost_session or asked_who
+
+
+def repeated(frame: Frame, gate: Gate) -> dict[str, str]:
+    """Return the headers that repeat arguments of a stateless call (MCP 2026-07-28)."""
+    if frame.method != "tools/call" or not is_modern(frame):
+        return {}
+    tool = gate.catalogue.declared.get(str(frame.params.get("name")), {})
+    return protocol.param_headers(tool.get("inputSchema"), frame.params.get("arguments"))
 
 
 class RemoteUpstream:
@@ -61,12 +76,6 @@ class RemoteUpstream:
         elif frame.method == "initialize":
             self._endpoint.protocol_version = None
 
-    def _extra(self, frame: Frame) -> dict[str, str]:
-        if frame.method != "tools/call" or not is_modern(frame):
-            return {}
-        tool = self._pump.gate.catalogue.declared.get(str(frame.params.get("name")), {})
-        return protocol.param_headers(tool.get("inputSchema"), frame.params.get("arguments"))
-
     def _post(self, frame: Frame, call: Call | None) -> None:
         pump = self._pump
 
@@ -75,7 +84,7 @@ class RemoteUpstream:
                 pump.turn(lambda at: pump.gate.sent(call, at))
 
         try:
-            for got in self._endpoint.post(frame, extra=self._extra(frame), on_sent=sent):
+            for got in self._endpoint.post(frame, extra=repeated(frame, pump.gate), on_sent=sent):
                 self._learn(frame, got)
                 self._take(frame, got)
         except WireError as error:
@@ -102,17 +111,12 @@ class RemoteUpstream:
         pump, why = self._pump, str(error)
         if call is None:
             pump.turn(lambda at: pump.gate.refused(frame, why, at))
-        elif isinstance(error, NeverLeft) or self._refused_in_front(error):
+        elif isinstance(error, NeverLeft) or (
+            isinstance(error, HttpRefused) and in_front(error, self._endpoint.session_id)
+        ):
             pump.turn(lambda at: pump.gate.unsent(call, why, at))
         else:
             pump.turn(lambda at: pump.gate.broken(call, why, at))
-
-    def _refused_in_front(self, error: WireError) -> bool:
-        if not isinstance(error, HttpRefused):
-            return False
-        lost_session = error.status == 404 and self._endpoint.session_id is not None
-        asked_who = error.status == 401 and error.challenged
-        return error.status in _BEFORE_HANDLERS or lost_session or asked_who
 
     def _listen(self) -> None:
         if self._endpoint.session_id is not None:

@@ -186,7 +186,7 @@ class Room:
         except Refusal as refusal:
             raw = error_bytes(frame.id, refusal.code, refusal.message, refusal.data)
         except Unheard:
-            raw = _for_nobody(frame)
+            raw = for_nobody(frame)
         self.pump.from_client(raw)
 
     async def close(self) -> None:
@@ -206,7 +206,7 @@ class Room:
         pump.stop()
 
 
-def _for_nobody(frame: Frame) -> bytes:
+def for_nobody(frame: Frame) -> bytes:
     """Answer a server's request whose session is gone: the call's outcome is still to come."""
     if frame.method == "elicitation/create":
         return result_bytes(frame.id, encode({"action": "cancel"}))

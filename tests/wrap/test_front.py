@@ -21,7 +21,7 @@ import pytest
 from fencekit.wire.client import Target
 from fencekit.wire.errors import HttpRefused, WireError
 from fencekit.wire.protocol import META_OUTCOME
-from fencekit.wrap.front import Listen
+from fencekit.wrap.door import Listen
 from tests.wrap.test_stdio import servers
 
 from .test_stdio import SPECIMEN, WRAP, count
