@@ -80,7 +80,8 @@ class Reply:
         self._changed()
 
     def end(self) -> None:
-        """Say that nothing more comes."""
+        """Say that nothing more comes; what ends unsaid is an empty stream."""
+        self.open(200, SSE)
         self.ended = True
         self._changed()
 
