@@ -253,9 +253,10 @@ def _register_operators() -> None:
     from fencekit.cli.ledger_adopt import adopt
     from fencekit.cli.ledger_copy import copy, migrate
     from fencekit.cli.ledger_operators import OPERATORS
+    from fencekit.cli.ledger_reopen import reopen
     from fencekit.cli.ledger_report import report
 
-    for one in (*OPERATORS, adopt, report, copy, migrate):
+    for one in (*OPERATORS, adopt, report, copy, migrate, reopen):
         command.add_command(one)
 
 

@@ -200,12 +200,17 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Compare-and-set on the marker that says whether the ledger is open."""
+    """Compare-and-set on the marker that says whether the ledger is open.
+
+    `operator` and `note` say who takes the step, and why, where that is a person's decision.
+    """
 
     id: str
     drawn_ms: int
     expected: Marker
     marker: Marker
+    operator: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

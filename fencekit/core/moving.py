@@ -1,13 +1,16 @@
 """Moving a ledger: the marker that says whether it is open, and what it lets through. Pure.
 
-    open ──> draining ──> sealed        the ledger that is left
-      │          └──> open              (given up)
-      └────> closed ──> open            the ledger that is moved to
+    open ──> draining ──> sealed ──> handed     the ledger that is left
+      │          └──> open  └───┬──────┘        (given up)
+      │                     reopening ──> open  (the other one was lost)
+      └────> closed ──> open                    the ledger that is moved to
 
 Every decision reads the marker as one of its keys, so no attempt is admitted on the strength of a
 marker that somebody has changed. While it drains, a ledger admits nothing new and everything that
-was admitted may end; sealed, it never changes again. The ledger that is moved to takes nothing but
-what is copied into it until it is opened. So at most one of the two is ever open.
+was admitted may end; sealed, it does not change any more. The ledger that is moved to takes nothing
+but what is copied into it until it is opened, and it is opened only after the sealed one was marked
+handed. So at most one of the two is ever open, unless an operator says that the other is lost: from
+sealed that is as safe, for the step to handed fails then; from handed nobody can know.
 """
 
 from __future__ import annotations
@@ -26,10 +29,25 @@ _NEXT: Final = frozenset(
         ("open", "draining"),
         ("draining", "sealed"),
         ("draining", "open"),
+        ("sealed", "handed"),
+        ("sealed", "reopening"),
+        ("handed", "reopening"),
+        ("reopening", "open"),
         ("open", "closed"),
         ("closed", "open"),
     }
 )
+
+_NOTHING_NEW: Final = {
+    "draining": (
+        "this ledger is being moved to {}: nothing new starts here; use that one as soon as it is "
+        "open"
+    ),
+    "reopening": (
+        "this ledger is being opened again, because {} was lost: nothing new starts here yet; run "
+        "`fencekit ledger reopen` again if it was interrupted"
+    ),
+}
 
 # A prepare that finds its own ticket is a question about what was admitted, not a new attempt.
 _OWN: Final = frozenset(s for s in Situation if "MINE" in s.name) | {Situation.ABSENT_ENDED}
@@ -40,16 +58,13 @@ def turned_away(draft: Draft, command: Command) -> LedgerMoved | None:
     marker = draft.view.marker
     if marker.phase == "open" or isinstance(command, Look | Mark):
         return None
-    if marker.phase == "draining":
+    if marker.phase in ("draining", "reopening"):
         if isinstance(command, Reserve) or (
             isinstance(command, Prepare) and not _asks_again(draft, command)
         ):
-            return LedgerMoved(
-                f"this ledger is being moved to {marker.other}: nothing new starts here; use that "
-                "one as soon as it is open"
-            )
+            return LedgerMoved(_NOTHING_NEW[marker.phase].format(marker.other))
         return None
-    if marker.phase == "sealed":
+    if marker.phase in ("sealed", "handed"):
         return LedgerMoved(
             f"this ledger was moved to {marker.other}: nothing was admitted or changed here; use "
             "that one"
@@ -76,7 +91,10 @@ def mark(draft: Draft, command: Mark) -> Decision:
     if have != command.expected or not same_move or (have.phase, wanted.phase) not in _NEXT:
         return draft.done(MoveRefused(told(have)))
     draft.writes.marker = wanted
-    draft.audit.append({"event": wanted.phase, "at_ms": draft.now.wall_ms, **_fields(wanted)})
+    event = {"event": wanted.phase, "at_ms": draft.now.wall_ms, **_fields(wanted)}
+    if command.operator:
+        event |= {"operator": command.operator, "note": command.note}
+    draft.audit.append(event)
     return draft.done(Ok("marked"))
 
 
@@ -105,7 +123,11 @@ def told(marker: Marker) -> str:
         case "draining":
             return f"it is being moved to {marker.other}"
         case "sealed":
+            return f"it is sealed and being copied to {marker.other}"
+        case "handed":
             return f"it was moved to {marker.other}"
+        case "reopening":
+            return f"it is being opened again, because {marker.other} was lost"
         case _:
             return f"it is being filled from {marker.other}"
 

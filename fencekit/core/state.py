@@ -257,7 +257,7 @@ class Floor:
     remembered: tuple[Remembered, ...] = ()
 
 
-Phase = Literal["open", "draining", "sealed", "closed"]
+Phase = Literal["open", "draining", "sealed", "handed", "reopening", "closed"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from fencekit.core.state import (
 
 def may_sweep(marker: Marker) -> bool:
     """Whether anything may be swept: what is being copied stays as it is until it is compared."""
-    return marker.phase in ("open", "draining")
+    return marker.phase in ("open", "draining", "reopening")
 
 
 def sweep(record: IntentRecord, now: Now) -> IntentRecord | None:

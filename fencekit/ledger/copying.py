@@ -7,7 +7,8 @@ The steps, each durable before the next begins, each harmless when it is taken a
 3. what has not ended when the time is up becomes unknown (its holder may still commit, over there);
 4. the old ledger is sealed, and never changes again;
 5. every record is copied, and both sides are read and compared by digest;
-6. the new ledger is opened.
+6. the old one is marked handed: from then on the new one may be open;
+7. the new ledger is opened.
 
 Killed anywhere, the same call goes on where the markers say that it was. The audit and the counters
 stay with the old ledger.
@@ -34,6 +35,9 @@ from fencekit.core.state import (
 )
 from fencekit.ledger import codec, crash
 from fencekit.ledger.base import Ledger
+
+LEFT = ("sealed", "handed")
+"""The phases of a ledger that is left and whose records do not change any more."""
 
 FILL_RECORDS = 200
 FILL_BYTES = 1_000_000
@@ -66,13 +70,21 @@ def copy(source: Ledger, target: Ledger, drain: float, say: Say) -> Copied:
 def give_up(source: Ledger, target: Ledger) -> None:
     """Open `source` again; only while it drains. Raises `MoveRefused` once it is sealed."""
     have, there = source.marker(), target.marker()
-    if have.phase == "sealed" or (have.phase == "draining" and have.move != there.move):
+    ours = have.phase == "draining" and have.move == there.move
+    if have.phase != "open" and not ours:
         raise MoveRefused(f"{source.url}: {told(have)}; run the copy again to finish it")
     if have.phase == "draining":
         _mark(source, have, Marker("open", "", have.move))
         crash.point("given up")
-    if there.phase == "closed":
-        _mark(target, there, Marker("open", "", there.move))
+    if there.phase != "closed":
+        return
+    if there.other != source.url or (have.move == there.move and _holds_anything(target)):
+        raise MoveRefused(f"{target.url}: {told(there)}")
+    _mark(target, there, Marker("open", "", there.move))
+
+
+def _holds_anything(ledger: Ledger) -> bool:
+    return any(True for _ in ledger.records()) or any(True for _ in ledger.domains())
 
 
 class _Move:
@@ -89,10 +101,14 @@ class _Move:
             return Copied(0, 0, 0, "")
         self._close_target()
         made_unknown = 0
-        if self._source.marker().phase != "sealed":
+        if self._source.marker().phase not in LEFT:
             made_unknown = self._empty_source(drain)
         self._fill()
         records, domains, digest = self._compare()
+        # Whoever opens the old one again meanwhile makes this step fail.
+        sealed = Marker("sealed", self._target.url, self._move)
+        _mark(self._source, sealed, replace(sealed, phase="handed"))
+        crash.point("handed")
         closed = Marker("closed", self._source.url, self._move)
         _mark(self._target, closed, replace(closed, phase="open"))
         crash.point("opened")
@@ -100,12 +116,14 @@ class _Move:
 
     def _is_over(self) -> bool:
         have, there = self._source.marker(), self._target.marker()
-        return have.phase == "sealed" and there.phase == "open" and have.move == there.move
+        return have.phase in LEFT and there.phase == "open" and have.move == there.move
 
     # --- the new ledger is closed ------------------------------------------------------------
 
     def _close_target(self) -> None:
         have, there = self._source.marker(), self._target.marker()
+        if have.phase == "reopening":
+            raise MoveRefused(f"{self._source.url}: {told(have)}")
         if there.phase == "closed":
             if have.phase != "open" and have.move != there.move:
                 raise MoveRefused(f"{self._source.url}: {told(have)}")
@@ -113,7 +131,7 @@ class _Move:
                 raise MoveRefused(f"{self._target.url}: {told(there)}")
             self._move = there.move
         elif there.phase == "open" and have.phase == "open":
-            self._move = _new_id()
+            self._move = new_id()
             _mark(self._target, there, Marker("closed", self._source.url, self._move))
             crash.point("closed")
             if self._source.marker().move == self._move:
@@ -129,8 +147,10 @@ class _Move:
     def _refuse_what_is_not_empty(self) -> None:
         """Nothing was copied yet, so whatever is there is somebody else's."""
         target = self._target
-        if any(True for _ in target.records()) or any(True for _ in target.domains()):
-            self._reopen_target()
+        if _holds_anything(target):
+            # Filled by this very move, it is half of a ledger that was opened again: it stays shut.
+            if self._source.marker().move != self._move:
+                self._reopen_target()
             raise MoveRefused(f"{target.url}: it is not empty; copy into a new one")
 
     def _reopen_target(self) -> None:
@@ -157,7 +177,7 @@ class _Move:
         reason = f"the ledger was moved to {other} before this attempt ended"
         for ticket in running.values():
             # Whoever ended by himself meanwhile has ended; an abort does not change that.
-            source.call(Abort(_new_id(), source.now().wall_ms, ticket, reason))
+            source.call(Abort(new_id(), source.now().wall_ms, ticket, reason))
         crash.point("ended")
         _mark(source, Marker("draining", other, self._move), Marker("sealed", other, self._move))
         crash.point("sealed")
@@ -169,7 +189,7 @@ class _Move:
         until, pause = time.monotonic() + drain, threading.Event()
         while True:
             for key in list(running):
-                seen = self._source.call(Look(_new_id(), self._source.now().wall_ms, key))
+                seen = self._source.call(Look(new_id(), self._source.now().wall_ms, key))
                 if not isinstance(seen, Seen) or not isinstance(seen.record.state, InFlight):
                     del running[key]
             if not running or time.monotonic() >= until:
@@ -180,7 +200,7 @@ class _Move:
 
     def _fill(self) -> None:
         target, count = self._target, 0
-        blank = Fill(_new_id(), 0, self._move)
+        blank = Fill(new_id(), 0, self._move)
         heads = list(self._source.domains())
         parts = [replace(blank, floor=self._source.floor())]
         parts += [
@@ -188,10 +208,10 @@ class _Move:
             for at in range(0, len(heads), FILL_RECORDS)
         ]
         for part in parts:
-            _ask(target, replace(part, id=_new_id(), drawn_ms=target.now().wall_ms))
+            ask(target, replace(part, id=new_id(), drawn_ms=target.now().wall_ms))
         for records in _batches(self._source.records()):
-            filling = replace(blank, intents=records, id=_new_id(), drawn_ms=target.now().wall_ms)
-            _ask(target, filling)
+            filling = replace(blank, intents=records, id=new_id(), drawn_ms=target.now().wall_ms)
+            ask(target, filling)
             crash.point("filled")
             count += len(records)
             if count % (FILL_RECORDS * 50) < len(records):
@@ -247,10 +267,11 @@ def _hash(kind: bytes, name: str, value: bytes) -> int:
 
 
 def _mark(ledger: Ledger, expected: Marker, marker: Marker) -> None:
-    _ask(ledger, Mark(_new_id(), ledger.now().wall_ms, expected, marker))
+    ask(ledger, Mark(new_id(), ledger.now().wall_ms, expected, marker))
 
 
-def _ask(ledger: Ledger, command: Command) -> None:
+def ask(ledger: Ledger, command: Command) -> None:
+    """Carry out one step. Raises the refusal, naming the ledger."""
     answer = ledger.call(command)
     if isinstance(answer, MoveRefused):
         raise MoveRefused(f"{ledger.url}: {answer.told}")
@@ -258,5 +279,6 @@ def _ask(ledger: Ledger, command: Command) -> None:
         raise answer
 
 
-def _new_id() -> str:
+def new_id() -> str:
+    """Draw the id of a command."""
     return os.urandom(16).hex()

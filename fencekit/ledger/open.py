@@ -11,7 +11,7 @@ from fencekit.ledger.base import Ledger
 from fencekit.ledger.location import DEFAULT_NAMES, locate
 
 # scheme -> module whose `open_url(url)` opens that ledger
-_MODULES = {
+MODULES = {
     "memory": "fencekit.ledger.memory",
     "sqlite": "fencekit.ledger.sqlite",
     "jsonl": "fencekit.ledger.jsonl",
@@ -31,9 +31,9 @@ def open_ledger(url: str | None = None) -> Ledger:
     url = _meant(url)
     scheme = scheme_of(url)
     try:
-        module = importlib.import_module(_MODULES[scheme])
+        module = importlib.import_module(MODULES[scheme])
     except ImportError as missing:
-        extra = _MODULES[scheme].rpartition(".")[2]
+        extra = MODULES[scheme].rpartition(".")[2]
         raise InvalidRequest(
             f"a {scheme} ledger needs a driver that is not installed ({missing.name}): "
             f"pip install 'mcp-fencekit[{extra}]'"
@@ -60,7 +60,7 @@ def is_there(url: str | None = None) -> bool:
 def scheme_of(url: str) -> str:
     """Return which kind of ledger a URL or a bare path names."""
     scheme, colon, _ = url.partition(":")
-    if colon and scheme in _MODULES:
+    if colon and scheme in MODULES:
         return scheme
     for suffix, kind in _SUFFIXES.items():
         if not colon and url.endswith(suffix):

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import errors as pg_errors
+from psycopg.conninfo import conninfo_to_dict
 
 from fencekit.core.errors import LedgerError, LedgerFull, LedgerUnavailable
 from fencekit.ledger.base import Description
@@ -28,9 +29,10 @@ from fencekit.ledger.conditional import ConditionalLedger
 from fencekit.ledger.groups import Group, Stored, Written, common_to, written
 from fencekit.ledger.password import read_password
 from fencekit.ledger.postgres_arrays import Booleans, Byteas, Int4s, Int8s, Texts, register
-from fencekit.ledger.postgres_schema import DEFAULT, check_name, migrate
+from fencekit.ledger.postgres_schema import DEFAULT, check_name, migrate, version_of
 from fencekit.ledger.server_url import joined, parameters, without_secrets
 
+DEFAULT_PORT = 5432
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 5.0
 """For how long a statement is waited for; a server that is stopped never says that it is."""
@@ -206,6 +208,11 @@ class PostgresStore:
         details = {"server": f"PostgreSQL {version}", "schema": self._schema}
         return Description("postgresql", _place(self._conninfo), durability, details)
 
+    def is_made(self) -> bool:
+        """Whether the schema is there; makes nothing."""
+        with self._lock, self._translated():
+            return version_of(self._connection(), self._schema) is not None
+
     def sibling(self) -> PostgresStore:
         """Return another connection to the same schema."""
         return PostgresStore(self._conninfo, self._schema, self._password, self._limit, made=True)
@@ -309,10 +316,31 @@ def _in_words(place: str, problem: psycopg.Error) -> LedgerError:
 
 def open_url(url: str) -> ConditionalLedger:
     """Open the ledger of a `postgresql://` URL; `?schema=NAME` chooses the schema."""
+    return ConditionalLedger(without_secrets(url), _store(url), secrets.token_hex(16))
+
+
+def is_made(url: str) -> bool:
+    """Whether the schema of a URL is there; makes nothing.
+
+    Raises `LedgerError` if none can tell.
+    """
+    with contextlib.closing(_store(url, made=True)) as store:
+        return store.is_made()
+
+
+def _store(url: str, *, made: bool = False) -> PostgresStore:
     parts = urlsplit(url)
     query = parameters(parts)
     schema = query.pop("schema", DEFAULT)
     password = read_password(query.pop("password_file", None))
-    conninfo = joined(parts, query)
-    store = PostgresStore(conninfo, schema, password)
-    return ConditionalLedger(without_secrets(url), store, secrets.token_hex(16))
+    return PostgresStore(joined(parts, query), schema, password, made=made)
+
+
+def addresses(url: str) -> list[tuple[str, int]]:
+    """Return the hosts (or folders of sockets) and ports of a URL, as libpq reads it."""
+    parts = urlsplit(url)
+    asked = {k: v for k, v in parameters(parts).items() if k not in ("schema", "password_file")}
+    told = conninfo_to_dict(joined(parts, asked))
+    hosts = str(told.get("hostaddr") or told.get("host") or "localhost").split(",")
+    ports = str(told.get("port") or DEFAULT_PORT).split(",")
+    return [(host, int(ports[min(i, len(ports) - 1)])) for i, host in enumerate(hosts)]

@@ -220,15 +220,15 @@ def migrate(db: psycopg.Connection[Any], schema: str) -> None:
 
     Every statement may be run again, so an older schema is brought up to date by the same ones.
     """
-    found = _version(db, schema)
+    found = version_of(db, schema)
     if found is None or found < VERSION:
         with db.transaction():
             # One at a time: CREATE … IF NOT EXISTS of two sessions can still collide.
             db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 1))", (schema,))
-            found = _version(db, schema)
+            found = version_of(db, schema)
             if found is None or found < VERSION:
                 db.execute(statements(schema))
-        found = _version(db, schema)
+        found = version_of(db, schema)
     if found != VERSION:
         raise LedgerUnavailable(
             f"schema {schema!r} was written by a newer fencekit (version {found}, this one reads "
@@ -236,7 +236,8 @@ def migrate(db: psycopg.Connection[Any], schema: str) -> None:
         )
 
 
-def _version(db: psycopg.Connection[Any], schema: str) -> int | None:
+def version_of(db: psycopg.Connection[Any], schema: str) -> int | None:
+    """Return the number of a schema, or None where there is none."""
     row = db.execute("SELECT to_regclass(%s)", (f"{schema}.meta",)).fetchone()
     if row is None or row[0] is None:
         return None

@@ -31,6 +31,7 @@ from fencekit.ledger.server_url import joined, parameters, without_secrets
 # Policies that never drop a key without an expiry; ours have none.
 _KEEPING = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
 
+DEFAULT_PORT = 6379
 TIMEOUT = 5.0
 """For how long, in seconds, a connection or an answer is waited for."""
 WAIT_MS = 1_000
@@ -135,8 +136,16 @@ class RedisStore:
                     self._db = None
                 raise _in_words(self._place, problem) from None
 
-    def _connect(self) -> redis.Redis:
-        db = redis.Redis.from_url(
+    def is_made(self) -> bool:
+        """Whether the namespace is there; makes nothing."""
+        try:
+            with contextlib.closing(self._client()) as db:
+                return self._layout.is_made(db)
+        except redis.RedisError as problem:
+            raise _in_words(self._place, problem) from None
+
+    def _client(self) -> redis.Redis:
+        return redis.Redis.from_url(
             self._url,
             socket_timeout=self._limit,
             socket_connect_timeout=self._limit,
@@ -144,6 +153,9 @@ class RedisStore:
             retry=Retry(NoBackoff(), 0),
             single_connection_client=True,
         )
+
+    def _connect(self) -> redis.Redis:
+        db = self._client()
         weaknesses = _weaknesses(db)
         if weaknesses and not self._weak:
             raise LedgerUnavailable(
@@ -319,7 +331,7 @@ def _arguments(groups: Sequence[Group], now_ms: int) -> list[bytes | str | int]:
 def _place(url: str) -> str:
     """Return where a server is, without its password."""
     parts = urlsplit(url)
-    return f"{parts.hostname or 'localhost'}:{parts.port or 6379}{parts.path}"
+    return f"{parts.hostname or 'localhost'}:{parts.port or DEFAULT_PORT}{parts.path}"
 
 
 def _in_words(place: str, problem: redis.RedisError) -> LedgerError:
@@ -345,6 +357,25 @@ def open_url(url: str) -> ConditionalLedger:
     `?namespace=NAME`, `?durability=weak`, `?wait=N` (replicas that must have a write before it is
     answered), `?password_file=PATH`.
     """
+    return ConditionalLedger(without_secrets(url), _store(url), secrets.token_hex(16))
+
+
+def is_made(url: str) -> bool:
+    """Whether the namespace of a URL is there; makes nothing.
+
+    Raises `LedgerError` if none can tell.
+    """
+    with contextlib.closing(_store(url, later=True)) as store:
+        return store.is_made()
+
+
+def addresses(url: str) -> list[tuple[str, int]]:
+    """Return the host and port of a URL."""
+    parts = urlsplit(url)
+    return [(parts.hostname or "localhost", parts.port or DEFAULT_PORT)]
+
+
+def _store(url: str, *, later: bool = False) -> RedisStore:
     parts = urlsplit(url)
     query = parameters(parts)
     namespace = query.pop("namespace", "fencekit")
@@ -357,5 +388,5 @@ def open_url(url: str) -> ConditionalLedger:
     if password is not None:
         netloc = f"{parts.username or ''}:{password}@{netloc.rpartition('@')[2]}"
     plain = joined(parts._replace(netloc=netloc), query)
-    store = RedisStore(plain, namespace, weak=durability == "weak", wait=int(wait))
-    return ConditionalLedger(without_secrets(url), store, secrets.token_hex(16))
+    weak = durability == "weak"
+    return RedisStore(plain, namespace, weak=weak, wait=int(wait), later=later)

@@ -44,6 +44,11 @@ class Layout:
         self._old = [f"{{{namespace}}}:{part}" for part in _PARTS]
         self._format = f"{{{namespace}}}:format"
 
+    def is_made(self, db: redis.Redis) -> bool:
+        """Whether anything of the namespace is there, in whatever format."""
+        found: Any = db.exists(self._format, *self._old, *self.keys)
+        return bool(found)
+
     def check(self, db: redis.Redis, place: str) -> None:
         """Bring an older format up to date, and refuse a newer one; ten may do this at once.
 

@@ -138,9 +138,9 @@ class Tables:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES ('marker', ?)", (text,))
         # A running process of an older fencekit reads no marker: SQLite itself turns it away.
         for verb in ("INSERT", "DELETE"):
-            if marker.phase == "sealed":
+            if marker.phase in ("sealed", "handed"):
                 self._db.execute(
-                    f"CREATE TRIGGER sealed_{verb} BEFORE {verb} ON intents "
+                    f"CREATE TRIGGER IF NOT EXISTS sealed_{verb} BEFORE {verb} ON intents "
                     "BEGIN SELECT RAISE(ABORT, 'it was moved to another ledger'); END"
                 )
             else:

@@ -67,6 +67,26 @@ def test_giving_up_opens_the_old_one_again(urls):
         fence.prepare("pay", "t")
 
 
+def test_reopening_when_the_new_one_is_lost(tmp_path):
+    urls = f"sqlite:{tmp_path / 'old.db'}", f"sqlite:{tmp_path / 'new.db'}"
+    with Fence.open(urls[0]) as fence:
+        fence.commit(fence.prepare("pay", "t").ticket, 7)
+    assert "only a ledger that was moved" in run("reopen", urls[0], "--note", "n", code=2).stderr
+    run("copy", *urls, "--drain", "0")
+    told = run("reopen", urls[0], "--note", "n", "--yes", code=2).stderr
+    assert "is not lost: it was moved here from" in told
+    for path in tmp_path.glob("new.db*"):
+        if path.is_file():
+            path.unlink()
+    assert "not a terminal" in run("reopen", urls[0], "--note", "n", code=2).stderr
+    told = run("reopen", urls[0], "--note", "it burnt", "--yes").stderr
+    assert "may run a second time" in told
+    assert "is open again: 0 attempts became unknown" in told
+    assert '"note": "it burnt"' in run("log", "--ledger", urls[0]).stdout
+    with Fence.open(urls[0]) as fence:
+        fence.prepare("another", "t")
+
+
 def psql(*args, **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -48,6 +48,10 @@ STEPS = {
     ("open", "draining"),
     ("draining", "sealed"),
     ("draining", "open"),
+    ("sealed", "handed"),
+    ("sealed", "reopening"),
+    ("handed", "reopening"),
+    ("reopening", "open"),
     ("open", "closed"),
     ("closed", "open"),
 }
@@ -121,7 +125,7 @@ def test_while_it_drains_what_was_admitted_ends_and_nothing_begins():
     assert ask(Release("6" * 32, 1_000, other, "never")).intent == "other"
 
 
-@pytest.mark.parametrize("phase", ["sealed", "closed"])
+@pytest.mark.parametrize("phase", ["sealed", "handed", "closed"])
 def test_a_ledger_that_is_not_open_answers_only_who_looks(phase):
     view, ask = ledger(marked(phase))
     ticket = ledger()[1](prepare()).ticket

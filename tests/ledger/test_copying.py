@@ -30,6 +30,7 @@ STEPS = [
     "filled:1",
     "filled:2",
     "compared",
+    "handed",
     "opened",
 ]
 KINDS = ["sqlite", "jsonl", "postgresql", "redis"]
@@ -107,7 +108,7 @@ def test_every_kind_moves_to_every_other(urls):
     copied = copy(old, new, 0, said.append)
     assert (copied.records, copied.domains, copied.made_unknown) == (213, 3, 1)
     assert old.marker().move == new.marker().move
-    assert list(old.audit())[-1][1]["event"] == "sealed"
+    assert [event["event"] for _, event in old.audit()][-2:] == ["sealed", "handed"]
     assert [event["event"] for _, event in new.audit()] == ["closed", "open"]
     assert copy(old, new, 0, said.append).records == 0
     old.close()
@@ -154,7 +155,7 @@ def test_what_runs_may_end_while_it_drains(urls):
 def test_a_move_that_drains_is_given_up(urls, monkeypatch):
     fill(urls[0])
     old, new = map(open_ledger, urls)
-    monkeypatch.setattr(copying, "_new_id", iter_or_stop(copying._new_id, 3))
+    monkeypatch.setattr(copying, "new_id", iter_or_stop(copying.new_id, 3))
     with pytest.raises(KeyboardInterrupt):
         copy(old, new, 0, lambda text: None)
     monkeypatch.undo()

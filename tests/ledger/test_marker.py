@@ -15,7 +15,13 @@ from tests.ledger.conformance import DURABLE, LEDGERS, SHARED, START_MS, TestClo
 from tests.ledger.situations import KEY, VERBS, Script, T, U, reach
 from tests.ledger.test_conformance import Pair, seen_by
 
-WAYS = {"draining": ["draining"], "sealed": ["draining", "sealed"], "closed": ["closed"]}
+WAYS = {
+    "draining": ["draining"],
+    "sealed": ["draining", "sealed"],
+    "handed": ["draining", "sealed", "handed"],
+    "reopening": ["draining", "sealed", "reopening"],
+    "closed": ["closed"],
+}
 
 
 def mark(ask, clock, phase, before=OPEN):
