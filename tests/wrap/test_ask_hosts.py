@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
+import socket
+import subprocess
 import sys
+import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +61,40 @@ def charge_card(order: str) -> str:
         raise ToolError("503 try again")
     return "charged"
 
-mcp.run(transport="stdio")
+def http(port: int) -> None:
+    mcp.run(transport="streamable-http", port=port)
+
+if __name__ == "__main__":
+    mcp.run(transport="stdio")
 """
+
+
+@contextlib.contextmanager
+def served(server: tuple[str, ...], tmp_path: Path) -> Iterator[str]:
+    """Serve the same tools over HTTP in a process of their own; yields the address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [server[0], "-c", f"import till; till.http({port})"],
+        cwd=Path(server[1]).parent,
+        env={**os.environ, "FENCEKIT_EFFECTS": str(tmp_path / "effects")},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "running on" in line:
+            break
+    drain = threading.Thread(target=process.stderr.read)
+    drain.start()
+    try:
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.terminate()
+        process.wait(20)
+        drain.join()
+        process.stderr.close()
 
 
 @pytest.fixture
@@ -89,36 +125,37 @@ async def connected(
     make: Callable[[Any], Client] = lambda to: Client(  # noqa: E731 - one set of options
         to, mode=mode, elicitation_callback=human, client_info=info
     )
-    if where == "http":
-        with front(tmp_path, "--ask", server=server) as (url, _):
+    with contextlib.ExitStack() as stack:
+        options: tuple[str, ...] = ("--ask",)
+        if where.endswith("> http"):
+            options += ("--url", stack.enter_context(served(server, tmp_path)))
+            server = ()
+        if where.startswith("http"):
+            url, _ = stack.enter_context(front(tmp_path, *options, server=server))
             async with make(url) as client:
                 yield client
-        return
-    proxy = StdioServerParameters(
-        command=WRAP[0],
-        args=[
-            *WRAP[1:],
-            "--ask",
-            "--ledger",
-            str(tmp_path / "l.db"),
-            "--scope",
-            "t",
-            "--",
-            *server,
-        ],
-        env={**os.environ, "FENCEKIT_EFFECTS": str(tmp_path / "effects")},
-    )
-    async with make(proxy) as client:
-        yield client
+            return
+        own = ("--ledger", str(tmp_path / "l.db"), "--scope", "t", "--", *server)
+        proxy = StdioServerParameters(
+            command=WRAP[0],
+            args=[*WRAP[1:], *options, *own],
+            env={**os.environ, "FENCEKIT_EFFECTS": str(tmp_path / "effects")},
+        )
+        async with make(proxy) as client:
+            yield client
 
 
 def text(result: Any) -> str:
     return "".join(block.text for block in result.content)
 
 
-@pytest.mark.parametrize("said", [HAPPENED, NOT, UNSURE])
+WAYS = ["stdio > stdio", "http > stdio", "stdio > http", "http > http"]
+
+
 @pytest.mark.parametrize("era", MODES)
-@pytest.mark.parametrize("where", ["stdio", "http"])
+@pytest.mark.parametrize(
+    ("where", "said"), [*itertools.product(WAYS, [HAPPENED, NOT]), (WAYS[0], UNSURE)]
+)
 def test_a_human_before_a_real_host_decides(tmp_path, server, where, era, said):
     human = Human(said)
 
