@@ -21,6 +21,8 @@ from fencekit.core.state import IntentKey
 from fencekit.wrap.rules import Rules, ToolRule
 
 GUESS = "fencekit/account-guess"
+GUESTS = ("group:", "credential:")
+"""How the accounts begin that clients of the HTTP front bring."""
 _NOT_AN_OBJECT = "fencekit/arguments"
 _NAME_IN_INTENT = 100  # characters; the digest holds the whole name
 _LEG_FIELDS = ("inputResponses", "requestState")
@@ -103,11 +105,20 @@ def scope_in(intent: str) -> str:
     return intent.partition("/")[0]
 
 
+def is_guest(account: str) -> bool:
+    """Whether a client of the HTTP front brings this account, whatever the proxy was started for.
+
+    Such are the groups of clients and the digests of the credentials that they forward.
+    """
+    return account.startswith(GUESTS)
+
+
 def readdressed(request: EffectRequest, scope: Scope, *, guesses: bool) -> EffectRequest:
     """Return the action of a record as a call under another scope asks for it.
 
     Where guesses count under that scope, the record keeps the account that was guessed for it, so
-    that a call of another one is still withheld; one without any gets the scope's.
+    that a call of another one is still withheld; one without any gets the scope's. A guest of the
+    HTTP front stays who it is.
     """
     rest = request.intent.removeprefix(scope_in(request.intent))
     domain = request.domain
@@ -122,7 +133,7 @@ def readdressed(request: EffectRequest, scope: Scope, *, guesses: bool) -> Effec
         args,
         domain=domain,
         agent=request.agent,
-        principal=scope.account,
+        principal=request.principal if is_guest(request.principal) else scope.account,
     )
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fencekit.core.state import InFlight, IntentKey, Unknown
 from fencekit.ledger.base import Ledger
 from fencekit.ledger.unfinished import unfinished
-from fencekit.wrap.identity import Scope, readdressed, scope_in
+from fencekit.wrap.identity import Scope, is_guest, readdressed, scope_in
 from fencekit.wrap.record import Record
 from fencekit.wrap.scope import program_in
 
@@ -79,12 +79,14 @@ def others(
 def is_another(key: IntentKey, state: State, scope: Scope) -> bool:
     """Whether an attempt belongs to another scope of the same program.
 
-    Two accounts that are both named are kept apart on purpose.
+    Two accounts that are both named are kept apart on purpose; a guest of the HTTP front is the
+    same under every scope.
     """
-    if (scope_in(key.intent), key.principal) == (scope.name, scope.account):
+    guest = is_guest(key.principal)
+    if scope_in(key.intent) == scope.name and (guest or key.principal == scope.account):
         return False
     apart = key.principal and scope.account and key.principal != scope.account
-    return not apart and is_of(state.ticket.request.agent, key.intent, scope.program)
+    return (guest or not apart) and is_of(state.ticket.request.agent, key.intent, scope.program)
 
 
 def here(state: State, scope: Scope) -> IntentKey:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -110,6 +111,21 @@ def test_a_scope_of_before_its_account_had_a_name_is_adopted(url, monkeypatch):
 
     mine = scope_of(COMMAND[1:], "/", {"SHOP": "prod"}, name="shop", account_env=["SHOP"])
     assert duplicate(url, mine) == (0, "unknown")
+
+
+def test_a_guest_of_the_front_stays_who_it_is(url, tmp_path):
+    old, here = scope(str(tmp_path / "old")), scope(str(tmp_path / "here"))
+    for guest in ("group:a", "group:b"):
+        lose(url, replace(old, account=guest), "o1")
+    options = ("--principal", "group:a", "--note", "n", "--yes", "--ledger", url)
+
+    run(old.name, *options, *COMMAND)
+
+    assert duplicate(url, replace(here, account="group:a")) == (0, "unknown")
+    assert duplicate(url, replace(here, account="group:b")) == (1, "")
+    assert duplicate(url, here) == (1, "")
+    own = run(here.name, *options, *COMMAND, code=2)
+    assert "not of this very scope" in own.stderr
 
 
 def test_of_several_accounts_one_is_to_be_named(url):

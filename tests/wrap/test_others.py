@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -117,6 +118,19 @@ def test_accounts_that_are_both_named_are_not_told_of_each_other():
     assert told("") == [Other("pay@0123456789ab", "account:a", 1, 0)]
     (line,) = look(ledger, Scope("pay@0123456789ab", program="pay"))
     assert "--principal account:a" in line
+
+
+@pytest.mark.parametrize("guest", ["group:a", "credential:0f", "group:a/credential:0f"])
+def test_what_guests_of_the_front_left_is_theirs_in_every_scope(guest):
+    ledger = MemoryLedger()
+    left_unknown(ledger, replace(OLD, account=guest), "o1")
+
+    assert found(ledger, OLD) == []
+    assert found(ledger, replace(HERE, account="account:x")) == [Other(OLD.name, guest, 1, 0)]
+    (line,) = look(ledger, HERE)
+    assert f"--principal {guest}" in line
+    left_unknown(ledger, replace(HERE, account=guest), "o1")
+    assert look(ledger, HERE) == []
 
 
 @pytest.mark.parametrize(
