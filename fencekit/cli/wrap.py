@@ -14,13 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fencekit.wrap.config import Config
-    from fencekit.wrap.door import Behind, Listen
     from fencekit.wrap.identity import Scope
     from fencekit.wrap.pump import Pump
-    from fencekit.wrap.record import Record
     from fencekit.wrap.rules import Rules
     from fencekit.wrap.stdio import Closable
-    from fencekit.wrap.turn import Settings
 
 GC_THRESHOLDS = (10_000, 20, 50)
 
@@ -60,11 +57,20 @@ class Span(click.ParamType[float]):
 @click.option(
     "--http", "listen", metavar="HOST:PORT", help="Serve Streamable HTTP to many clients."
 )
-@click.option("--front-token-env", metavar="NAME", help="For --http: variable with its token.")
+@click.option(
+    "--front-token-env", multiple=True, metavar="NAME", help="For --http: variable with a token."
+)
 @click.option(
     "--front-token-file",
+    multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="For --http: file with its token.",
+    help="For --http: file with a token.",
+)
+@click.option(
+    "--forward-auth",
+    is_flag=True,
+    help="For --url with --http: the clients' own Authorization goes to the server, and separates "
+    "them; the front's token is then in Fencekit-Token.",
 )
 @click.option("--allow-host", multiple=True, help="For --http: a further Host name to accept.")
 @click.option(
@@ -157,6 +163,7 @@ def _config(options: dict[str, Any]) -> Config:
 
 
 def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[str, Any]) -> int:
+    from fencekit.cli import wrap_http
     from fencekit.core.config import FenceConfig
     from fencekit.core.errors import InvalidRequest
     from fencekit.fence.draw import new_id
@@ -172,7 +179,7 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
     busy: list[Callable[[], bool]] = []
     try:
         headers = _headers(options)
-        listen = _listen(options)
+        listen = wrap_http.listen_of(config, options)
         scope = _scope(command, headers, options)
         record = Record(options["ledger"], FenceConfig(), lambda: not any(b() for b in busy))
     except (InvalidRequest, ValueError) as problem:
@@ -215,7 +222,8 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
         return ChildUpstream(pump, lambda: Child(command, guarded=True), ended)
 
     if listen is not None:
-        return _serve(_behind(settings, record, connect, headers, options), listen, record, busy)
+        behind = wrap_http.behind(settings, record, (connect, headers), options)
+        return wrap_http.serve(behind, listen, record, busy)
     gate = Gate(settings)
     busy.append(lambda: gate.busy)
     proxy = StdioProxy()
@@ -225,61 +233,6 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
     except WireError as problem:
         say(str(problem))
         return 2
-
-
-def _listen(options: dict[str, Any]) -> Listen | None:
-    """Return where to listen. Raises ValueError for an address that may not be served."""
-    if not options["listen"]:
-        return None
-    from fencekit.wire.http import secret_headers
-    from fencekit.wrap.door import Listen
-
-    host, colon, port = options["listen"].rpartition(":")
-    if not colon or not port.isdigit() or not 0 <= int(port) <= 65_535:
-        raise ValueError("--http is written HOST:PORT, for example 127.0.0.1:3333")
-    token = secret_headers(
-        {}, bearer_env=options["front_token_env"], bearer_file=options["front_token_file"]
-    ).get("Authorization", "")
-    made = Listen(
-        host.strip("[]") or "127.0.0.1",
-        int(port),
-        token.removeprefix("Bearer ") or None,
-        options["allow_host"],
-        1 if options["one_session"] else options["max_sessions"],
-    )
-    made.check()
-    return made
-
-
-def _behind(
-    settings: Settings,
-    record: Record,
-    connect: Callable[[Pump, Callable[[], None]], Closable],
-    headers: dict[str, str],
-    options: dict[str, Any],
-) -> Behind:
-    """Return what stands behind the HTTP front: servers of our own, or a reverse proxy."""
-    if options["url"]:
-        from fencekit.wrap.relay import Relay
-
-        return Relay(settings, record, options["url"], headers)
-    from fencekit.wrap.front import Front
-
-    return Front(settings, record, connect)
-
-
-def _serve(behind: Behind, listen: Listen, record: Record, busy: list[Callable[[], bool]]) -> int:
-    from fencekit.wrap.door import serve
-    from fencekit.wrap.pump import say
-
-    busy.append(lambda: behind.busy)
-    try:
-        serve(behind, listen, lambda url: say(f"listening on {url}, {behind.sessions(listen)}"))
-    except ValueError as problem:
-        say(str(problem))
-        return 2
-    record.close()
-    return 0
 
 
 def _headers(options: dict[str, Any]) -> dict[str, str]:

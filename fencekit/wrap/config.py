@@ -20,6 +20,7 @@ from fencekit.wrap.rules import TIGHTNESS, Reconcile, Rules, ToolKind, ToolRule
 NAME = "fencekit.toml"
 MAX_BYTES = 1024 * 1024
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, None: 1.0}
 
 
@@ -57,6 +58,18 @@ def _one_of(*words: str) -> Callable[[object], str]:
         return str(value)
 
     return read
+
+
+def _group(value: object) -> str:
+    if not isinstance(value, str) or not _GROUP.fullmatch(value):
+        raise ValueError("must be a name: 1 to 50 letters, digits or any of . _ -")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
 
 
 def _kind(value: object) -> ToolKind:
@@ -97,6 +110,12 @@ _TOP: dict[str, Callable[[object], Any]] = {
     "account_env": _texts,
     "meta_keys": _texts,
 }
+_FOR_CLIENT: dict[str, Callable[[object], Any]] = {
+    "token_env": _text,
+    "token_file": _text,
+    "group": _group,
+    "one_account": _flag,
+}
 _LONGER_IS_TIGHTER = ("replay_for", "lease", "wait", "call_deadline")
 
 
@@ -106,6 +125,7 @@ class Config:
 
     defaults: dict[str, Any] = field(default_factory=dict)
     tools: dict[str, dict[str, Any]] = field(default_factory=dict)
+    clients: dict[str, dict[str, Any]] = field(default_factory=dict)
     top: dict[str, Any] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -126,6 +146,7 @@ class Config:
         """Let another file's settings come before what is here."""
         self.defaults.update(other.defaults)
         self.top.update(other.top)
+        self.clients.update(other.clients)
         for name, fields in other.tools.items():
             self.tools[name] = {**self.tools.get(name, {}), **fields}
         self.files += other.files
@@ -151,6 +172,8 @@ class Config:
                     kept.tools.setdefault(tool, {})[name] = value
                 else:
                     self._leave_out(path, f"tools.{tool}.{name}")
+        for client in other.clients:
+            self._leave_out(path, f"clients.{client}")
         # A rule for a glob or a tool that another pattern treats already must not replace it.
         for tool, fields in kept.tools.items():
             if tool not in self.tools:
@@ -182,6 +205,9 @@ def _tightens(name: str, value: Any, now: ToolRule) -> bool:
     return name in _LONGER_IS_TIGHTER and bool(value >= getattr(now, name))
 
 
+_Where = tuple[Path, str, tuple[str, ...]]
+
+
 def read(path: Path) -> Config:
     """Read one file. Raises `ConfigError` naming the file, the line and the key."""
     try:
@@ -201,7 +227,7 @@ def parse(raw: bytes, path: Path) -> Config:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: {error}") from None
     made = Config(files=[path])
-    tools = data.pop("tools", {})
+    tools, clients = data.pop("tools", {}), data.pop("clients", {})
     for name, value in data.items():
         target = made.defaults if name in _FOR_ALL else made.top
         target[name] = _read(name, value, {**_FOR_ALL, **_TOP}, (path, text, ()))
@@ -216,10 +242,24 @@ def parse(raw: bytes, path: Path) -> Config:
         }
         if made.tools[tool].get("undone_by") and not made.tools[tool].get("intent"):
             raise _wrong(where, "undone_by", "needs intent, the fields that both tools share")
+    if not isinstance(clients, dict):
+        raise ConfigError(f"{path}: clients must be a table, written [clients.NAME]")
+    for client, fields in clients.items():
+        made.clients[client] = _client(fields, (path, text, ("clients", client)))
     return made
 
 
-_Where = tuple[Path, str, tuple[str, ...]]
+def _client(fields: object, where: _Where) -> dict[str, Any]:
+    """Read who may come through the HTTP front with which token, and in which group."""
+    name = where[2][1]
+    if not isinstance(fields, dict):
+        raise _wrong(where, name, "must be a table, written [clients.NAME]")
+    made = {key: _read(key, value, _FOR_CLIENT, where) for key, value in fields.items()}
+    if ("token_env" in made) == ("token_file" in made):
+        raise _wrong(where, "token_env", "or token_file must say where the token is, one of them")
+    if made.get("one_account") and "group" not in made:
+        raise _wrong(where, "one_account", "needs group, which is then the account")
+    return made
 
 
 def _read(name: str, value: object, known: Mapping[str, Any], where: _Where) -> Any:

@@ -1,14 +1,14 @@
 """The door of the HTTP front: where it listens, whom it lets in, and how it is served.
 
-It stands before either application (`front` for a child, `relay` for an HTTP server): health, the
-front's own token, and sessions that have ended.
+It stands before either application (`front` for a child, `relay` for an HTTP server): health,
+who may come in and as whom, and sessions that have ended or are another's.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hmac
 import socket
+from collections import OrderedDict
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,8 +16,13 @@ from typing import Any, Protocol
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
+from fencekit.wrap.clients import EVERYBODY, Guests
+
 MAX_BODY = 64 * 1024 * 1024  # bytes of one request
 IDLE_END = 1800.0  # seconds
+SESSIONS_KNOWN = 100_000  # whose owners are remembered
+PRINCIPAL = "fencekit.principal"
+"""Where the door says in the scope of a request as whom it comes."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 Scope = MutableMapping[str, Any]
@@ -49,16 +54,17 @@ class Listen:
 
     host: str
     port: int
-    token: str | None = None
+    guests: Guests = EVERYBODY
     allowed_hosts: tuple[str, ...] = ()
     max_sessions: int = 32
 
     def check(self) -> None:
         """Raise ValueError for an address that may not be served like this."""
-        if self.host not in LOOPBACK and not self.token:
+        if self.host not in LOOPBACK and not self.guests.clients:
             raise ValueError(
                 f"--http {self.host} can be reached from other machines: give a token with "
-                "--front-token-env or --front-token-file, or listen on 127.0.0.1"
+                "--front-token-env or --front-token-file or name [clients] in fencekit.toml, or "
+                "listen on 127.0.0.1"
             )
 
     def security(self) -> TransportSecuritySettings:
@@ -79,7 +85,7 @@ def serve(behind: Behind, listen: Listen, ready: Callable[[str], None]) -> None:
     """
     sock = _bound(listen)
     shown = f"[{listen.host}]" if ":" in listen.host else listen.host
-    door = Door(behind.web(listen), behind, listen.token)
+    door = Door(behind.web(listen), behind, listen.guests)
     config = uvicorn.Config(door, log_level="warning", timeout_graceful_shutdown=2, lifespan="on")
     ready(f"http://{shown}:{sock.getsockname()[1]}/mcp")
     with contextlib.suppress(KeyboardInterrupt):
@@ -102,10 +108,11 @@ def _bound(listen: Listen) -> socket.socket:
 class Door:
     """What stands before either application: health, the token, and sessions that ended."""
 
-    def __init__(self, web: Any, behind: Behind, token: str | None) -> None:
+    def __init__(self, web: Any, behind: Behind, guests: Guests) -> None:
         self._web = web
         self._behind = behind
-        self._token = token
+        self._guests = guests
+        self._owners: OrderedDict[str, str] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         """Let one request in, or not."""
@@ -114,20 +121,34 @@ class Door:
             return
         headers = {name.lower(): value for name, value in scope.get("headers", [])}
         session = headers.get(b"mcp-session-id", b"").decode("latin-1") or None
+        principal = self._guests.admit(headers)
         if scope["path"] == "/health":
             await say_status(send, 200, b'{"status":"ok"}')
-        elif self._token is not None and not self._knows(headers.get(b"authorization", b"")):
+        elif principal is None:
             await say_status(
                 send, 401, b'{"detail":"unauthorized"}', (b"www-authenticate", b"Bearer")
             )
+        elif session is not None and self._owners.get(session, principal) != principal:
+            await say_status(send, 404, b'{"detail":"there is no such session"}')
         elif self._behind.gone(session):
             await say_status(send, 404, b'{"detail":"the server of this session has ended"}')
         else:
-            await self._web(scope, receive, send)
+            scope[PRINCIPAL] = principal
+            await self._web(scope, receive, self._owning(send, principal))
 
-    def _knows(self, given: bytes) -> bool:
-        assert self._token is not None
-        return hmac.compare_digest(given, b"Bearer " + self._token.encode())
+    def _owning(self, send: Any, principal: str) -> Any:
+        """Bind every session to the principal that it was given to."""
+
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                for name, value in message.get("headers", ()):
+                    if name.lower() == b"mcp-session-id":
+                        self._owners.setdefault(value.decode("latin-1"), principal)
+                        if len(self._owners) > SESSIONS_KNOWN:
+                            self._owners.popitem(last=False)
+            await send(message)
+
+        return sent
 
     def _closing(self, send: Any) -> Any:
         async def sent(message: Any) -> None:

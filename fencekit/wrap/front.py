@@ -22,7 +22,7 @@ from fencekit import __version__
 from fencekit.wire import protocol
 from fencekit.wire.errors import WireError
 from fencekit.wire.frames import Frame, Kind
-from fencekit.wrap.door import IDLE_END, MAX_BODY, Listen
+from fencekit.wrap.door import IDLE_END, MAX_BODY, PRINCIPAL, Listen
 from fencekit.wrap.pump import Pump, say
 from fencekit.wrap.record import Record
 from fencekit.wrap.room import Refusal, Room, Unheard
@@ -86,7 +86,7 @@ class Front:
         self._settings = settings
         self._record = record
         self._connect = connect
-        self._shared: Room | None = None
+        self._shared: dict[str, Room] = {}
         self._rooms: list[Room] = []
         self._dead: set[str] = set()
         self.app: Server[Any] = Server("fencekit", version=__version__, on_list_tools=_never)
@@ -104,7 +104,7 @@ class Front:
             if ctx.method != "notifications/cancelled":  # the SDK cancels the request itself
                 room.notify(ctx.method, ctx.params)
             return await call_next(ctx)
-        if room is self._shared and ctx.method == "initialize":
+        if room in self._shared.values() and ctx.method == "initialize":
             raise MCPError(protocol.METHOD_NOT_FOUND, "Method not found", "initialize")
         channel = _Outbound(ctx.session._request_outbound)
         return _result(await room.request(ctx.request_id, ctx.method, ctx.params, channel))
@@ -112,24 +112,24 @@ class Front:
     async def _room(self, ctx: Any) -> Room:
         connection = ctx.session._connection
         session = connection.session_id
+        principal: str = ctx.request.scope[PRINCIPAL]
         if session is None:
-            if self._shared is None:
-                self._shared = await self._open(self._forget_shared)
-            return self._shared
+            shared = self._shared.get(principal)
+            if shared is None:
+                shared = await self._open(principal, lambda: self._shared.pop(principal, None))
+                self._shared[principal] = shared
+            return shared
         room: Room | None = connection.state.get("fencekit")
         if room is None:
-            room = await self._open(lambda: self._dead.add(session))
+            room = await self._open(principal, lambda: self._dead.add(session))
             room.standalone = _Outbound(connection.outbound)
             connection.state["fencekit"] = room
             connection.exit_stack.push_async_callback(self._close, room)
         return room
 
-    def _forget_shared(self) -> None:
-        self._shared = None
-
-    async def _open(self, died: Callable[[], None]) -> Room:
+    async def _open(self, principal: str, died: Callable[[], object]) -> Room:
         try:
-            room = Room(self._settings, self._record, self._connect, died)
+            room = Room(self._settings.acting_as(principal), self._record, self._connect, died)
         except WireError as error:
             say(str(error))
             text = f"the server cannot be started: {error}"

@@ -31,7 +31,7 @@ from fencekit.wire.hops import Headers, downward, upward
 from fencekit.wire.http import MAX_BODY as MAX_ANSWER
 from fencekit.wire.http import failure
 from fencekit.wrap.desk import Desk
-from fencekit.wrap.door import IDLE_END, MAX_BODY, Listen, Scope, say_status
+from fencekit.wrap.door import IDLE_END, MAX_BODY, PRINCIPAL, Listen, Scope, say_status
 from fencekit.wrap.exchange import JSON, Exchange, said
 from fencekit.wrap.gate import Gate, is_modern
 from fencekit.wrap.pump import say
@@ -41,8 +41,11 @@ from fencekit.wrap.reply import SSE, Reply
 from fencekit.wrap.turn import Settings
 
 CONNECT_TIMEOUT = 10.0  # seconds
-MAX_DESKS = 1000  # sessions with a gate of their own; the one unused for longest goes
+MAX_DESKS = 256  # sessions and principals with a gate of their own; the one unused longest goes
 PATH = "/mcp"
+
+
+_Key = tuple[str, str | None]
 
 
 class Wire:
@@ -93,14 +96,19 @@ class Relay:
     """Many clients, one HTTP server, one fence: a desk for each session, one for the rest."""
 
     def __init__(
-        self, settings: Settings, record: Record, url: str, own: Mapping[str, str]
+        self,
+        settings: Settings,
+        record: Record,
+        server: tuple[str, Mapping[str, str]],
+        *,
+        forward_auth: bool = False,
     ) -> None:
         self._settings = settings
         self._record = record
-        self._url = url
-        self._own = own
+        self._url, self._own = server
+        self._forward_auth = forward_auth
         self._wire: Wire | None = None
-        self._desks: dict[str | None, Desk] = {}
+        self._desks: dict[_Key, Desk] = {}
         self._opening: set[Desk] = set()
         self._security: TransportSecurityMiddleware | None = None
 
@@ -131,29 +139,37 @@ class Relay:
 
     # --- desks ---
 
-    def _desk(self, session: str | None) -> Desk:
-        desk = self._desks.get(session)
+    def _desk(self, principal: str, session: str | None) -> Desk:
+        key = (principal, session)
+        desk = self._desks.get(key)
         if desk is None:
-            desk = self._desks[session] = self._new(session)
+            desk = self._desks[key] = self._new(principal, session)
             self._tidy()
         return desk
 
-    def _new(self, session: str | None) -> Desk:
+    def _new(self, principal: str, session: str | None) -> Desk:
         assert self._wire is not None
-        desk = Desk(self._settings, self._record, self._wire, session)
+        desk = Desk(self._settings.acting_as(principal), self._record, self._wire, session)
         desk.on_lost = lambda: self._forget(desk)
         return desk
 
-    def _opened(self, desk: Desk, session: str) -> None:
-        """The server gave a session to the client that asked for one at this desk."""
-        self._opening.discard(desk)
-        desk.session = session
-        self._desks[session] = desk
+    def _first(self, principal: str) -> Desk:
+        """Return a desk for a client that asks for a session; the server may give one."""
+        desk = self._new(principal, None)
+        self._opening.add(desk)
+
+        def opened(session: str, _of: Exchange) -> None:
+            self._opening.discard(desk)
+            desk.session = session
+            self._desks[principal, session] = desk
+
+        desk.on_session = opened
+        return desk
 
     def _forget(self, desk: Desk) -> None:
         """Let go of a desk once its calls have ended; a session that comes again gets a new one."""
-        if self._desks.get(desk.session) is desk:
-            del self._desks[desk.session]
+        for key in [key for key, one in self._desks.items() if one is desk]:
+            del self._desks[key]
         self._opening.discard(desk)
         task = asyncio.get_running_loop().create_task(desk.fade())
         task.add_done_callback(lambda _task: None)
@@ -161,7 +177,7 @@ class Relay:
     def _tidy(self) -> None:
         now = time.monotonic()
         idle = sorted(
-            (d for s, d in self._desks.items() if s is not None and not d.busy),
+            (d for key, d in self._desks.items() if key != ("", None) and not d.busy),
             key=lambda d: d.used,
         )
         over = len(self._desks) - MAX_DESKS
@@ -190,28 +206,34 @@ class Relay:
         else:
             await self._other(scope, receive, send)
 
+    def _headers(self, scope: Scope) -> Headers:
+        """Return the headers for the server, with the client's credential where it speaks."""
+        own = dict(self._own)
+        if self._forward_auth:
+            given = {name.lower(): value for name, value in scope["headers"]}
+            if b"authorization" in given:
+                own["authorization"] = given[b"authorization"].decode("latin-1")
+        return upward(scope["headers"], own)
+
     async def _post(self, scope: Scope, receive: Any, send: Any) -> None:
         body = await _body(receive)
         if body is None:
             await say_status(send, 413, b'{"detail":"the request is too large"}')
             return
-        headers = upward(scope["headers"], self._own)
-        session = dict(headers).get(protocol.HEADER_SESSION)
+        headers = self._headers(scope)
+        principal, session = scope[PRINCIPAL], dict(headers).get(protocol.HEADER_SESSION)
         frames = parse(body)
         first = frames[0]
         if len(frames) > 1:
-            await self._batch(frames, self._desk(session), headers, (receive, send))
+            await self._batch(frames, self._desk(principal, session), headers, (receive, send))
         elif first.kind is Kind.INVALID:
             said_of = error_bytes(None, protocol.PARSE_ERROR, f"not handed on: {first.fault[:200]}")
             await say_status(send, 400, said_of)
         elif first.kind is not Kind.REQUEST:
-            await self._tell(first, self._desk(session), headers, send)
+            await self._tell(first, self._desk(principal, session), headers, send)
         else:
-            desk = self._desk(session)
-            if first.method == "initialize" and session is None:
-                desk = self._new(None)
-                self._opening.add(desk)
-                desk.on_session = lambda given, _of: self._opened(desk, given)
+            opens = first.method == "initialize" and session is None
+            desk = self._first(principal) if opens else self._desk(principal, session)
             exchange = desk.request(first, headers)
             if not await connected(exchange.reply.send_to(send), receive):
                 desk.left(exchange)
@@ -264,10 +286,10 @@ class Relay:
     async def _other(self, scope: Scope, receive: Any, send: Any) -> None:
         """Hand on a GET (the server's own stream, or one that is resumed), DELETE or OPTIONS."""
         assert self._wire is not None
-        headers = upward(scope["headers"], self._own)
+        headers = self._headers(scope)
         given = dict(headers)
         session = given.get(protocol.HEADER_SESSION)
-        desk = self._desk(session)
+        desk = self._desk(scope[PRINCIPAL], session)
         last = given.get(protocol.HEADER_LAST_EVENT_ID)
         if scope["method"] == "GET" and last and (kept := desk.resumed(last)) is not None:
             await connected(kept.send_to(send, last), receive)

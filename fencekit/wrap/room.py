@@ -68,7 +68,7 @@ class Room:
         settings: Settings,
         record: Record,
         connect: Callable[[Pump, Callable[[], None]], Closable],
-        died: Callable[[], None] = lambda: None,
+        died: Callable[[], object] = lambda: None,
     ) -> None:
         self.standalone: Channel | None = None
         self.gate = Gate(settings)

@@ -136,6 +136,11 @@ def _readable(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:40] or "server"
 
 
+def forwarded(credential: bytes) -> str:
+    """Return the principal of a credential that a client forwards: a keyed digest of all of it."""
+    return "credential:" + _digest(credential.decode("latin-1"))[:32]
+
+
 def _digest(value: object) -> str:
     """Return a keyed digest, so that a ledger does not give a short secret away by its hash."""
     return hashlib.blake2b(

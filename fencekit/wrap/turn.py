@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fencekit.core.messages import Command
 from fencekit.core.state import Holder
@@ -33,6 +33,13 @@ class Settings:
     expose_intent: bool = False
     ask: bool = False
     max_result: int = MAX_RESULT
+
+    def acting_as(self, principal: str) -> Settings:
+        """Return the settings of one principal of the HTTP front; "" is the account itself."""
+        if not principal:
+            return self
+        account = "/".join(filter(None, (self.scope.account, principal)))
+        return replace(self, scope=replace(self.scope, account=account))
 
 
 @dataclass(slots=True)

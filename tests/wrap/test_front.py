@@ -21,6 +21,7 @@ import pytest
 from fencekit.wire.client import Target
 from fencekit.wire.errors import HttpRefused, WireError
 from fencekit.wire.protocol import META_OUTCOME
+from fencekit.wrap.clients import Client, Guests
 from fencekit.wrap.door import Listen
 from tests.wrap.test_stdio import servers
 
@@ -153,7 +154,7 @@ def test_a_token_is_needed_where_one_is_set(tmp_path):
 def test_other_addresses_than_loopback_need_a_token(host):
     with pytest.raises(ValueError, match="--front-token-env"):
         Listen(host, 0).check()
-    Listen(host, 0, "token").check()
+    Listen(host, 0, Guests((Client("token", "t"),))).check()
 
 
 def test_the_servers_of_all_sessions_end_with_the_front(tmp_path):

@@ -18,6 +18,7 @@ import uvicorn
 from fencekit.core.config import FenceConfig
 from fencekit.fence.draw import new_id
 from fencekit.wire.protocol import META_OUTCOME
+from fencekit.wrap.clients import EVERYBODY, Guests
 from fencekit.wrap.door import Door as FrontDoor
 from fencekit.wrap.door import Listen
 from fencekit.wrap.identity import Scope
@@ -82,7 +83,7 @@ class Door:
     def waiting(self) -> dict[Any, Any]:
         """Return the fenced calls of clients without a session that wait for an answer."""
         assert self.behind is not None
-        return self.behind._desk(None).gate.calls.by_client_id
+        return self.behind._desk("", None).gate.calls.by_client_id
 
     def send(
         self, message: Any, *, method: str = "POST", **headers: str
@@ -128,14 +129,16 @@ def modern(message: Any) -> tuple[Any, dict[str, str]]:
 
 
 @contextlib.contextmanager
-def before(tmp_path: Any, url: str, own: dict[str, str] | None = None) -> Iterator[Door]:
+def before(
+    tmp_path: Any, url: str, own: dict[str, str] | None = None, guests: Guests = EVERYBODY
+) -> Iterator[Door]:
     """Serve a proxy in a thread of this process; `own` are its headers for the server."""
     record = Record(f"sqlite:{tmp_path / 'l.db'}", FenceConfig(), lambda: True)
     settings = Settings(Rules(), Scope("t"), record.holder, new_id)
-    behind = Relay(settings, record, url, own or {})
+    behind = Relay(settings, record, (url, own or {}), forward_auth=guests.forward_auth)
     listen = Listen("127.0.0.1", 0)
     config = uvicorn.Config(
-        FrontDoor(behind.web(listen), behind, None), log_level="warning", lifespan="on"
+        FrontDoor(behind.web(listen), behind, guests), log_level="warning", lifespan="on"
     )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as sock:
@@ -151,9 +154,9 @@ def before(tmp_path: Any, url: str, own: dict[str, str] | None = None) -> Iterat
 
 @contextlib.contextmanager
 def relay(
-    tmp_path: Any, shop: Any, own: dict[str, str] | None = None
+    tmp_path: Any, shop: Any, own: dict[str, str] | None = None, guests: Guests = EVERYBODY
 ) -> Iterator[tuple[Door, Web]]:
-    with web(shop) as served, before(tmp_path, served.url, own) as door:
+    with web(shop) as served, before(tmp_path, served.url, own, guests) as door:
         yield door, served
 
 
@@ -161,9 +164,9 @@ def mark(body: bytes) -> Any:
     return json.loads(body)["result"].get("_meta", {}).get(META_OUTCOME)
 
 
-def session_of(door: Door) -> str:
+def session_of(door: Door, **given: str) -> str:
     ask = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"capabilities": {}}}
-    status, headers, _ = door.send(ask)
+    status, headers, _ = door.send(ask, **given)
     assert status == 200
     return headers["mcp-session-id"]
 
