@@ -22,7 +22,10 @@ def parsed(text: str) -> Config:
 
 
 def test_the_documented_spelling_is_read():
-    guide = GUIDE.read_text(encoding="utf-8").split("```toml\n")[1].split("```")[0]
+    clients, guide = (
+        block.split("```")[0] for block in GUIDE.read_text(encoding="utf-8").split("```toml\n")[1:]
+    )
+    assert set(parsed(clients).clients) == {"ann", "ben"}
     rules = parsed(guide + '[tools."delete_*"]\nkind = "pass"').rules()
     payment = rules.of("create_payment")
 
