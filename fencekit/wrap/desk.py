@@ -36,7 +36,7 @@ from fencekit.wrap.turn import Settings
 if TYPE_CHECKING:
     import httpx2
 
-    from fencekit.wrap.relay import Wire
+    from fencekit.wrap.way import Way
 
 KEPT = 32  # finished exchanges whose streams a client may still come back to
 UNANSWERED = 1000  # plain requests whose answers may still come on another stream
@@ -46,11 +46,11 @@ CLOSE_GRACE = 1.0  # seconds
 class Desk:
     """A gate, and the exchanges on both sides of it."""
 
-    def __init__(self, settings: Settings, record: Record, wire: Wire, session: str | None) -> None:
+    def __init__(self, settings: Settings, record: Record, way: Way, session: str | None) -> None:
         self.session = session
-        self.url = wire.url
+        self.url = way.url
         self.used = time.monotonic()
-        self._wire = wire
+        self._way = way
         self._loop = asyncio.get_running_loop()
         self._names = (f"{settings.new_id()}-{n}" for n in itertools.count(1))
         self._exchanges: OrderedDict[str, Exchange] = OrderedDict()
@@ -142,7 +142,7 @@ class Desk:
 
     def client_for(self, *, fenced: bool) -> httpx2.AsyncClient:
         """Return the client whose connections serve plain requests, or one for each fenced call."""
-        return self._wire.fresh if fenced else self._wire.pooled
+        return self._way.fresh if fenced else self._way.pooled
 
     def turn(self, step: Callable[[Moment], list[Action]]) -> None:
         """Run one turn of the gate."""
@@ -163,7 +163,7 @@ class Desk:
 
     def refusal_of(self, exchange: Exchange) -> tuple[int, bytes] | None:
         """Return why the server would refuse this request for its headers, if it would."""
-        return self._wire.refusal(exchange.client, exchange.headers, self.gate)
+        return self._way.refusal(exchange.client, exchange.headers, self.gate)
 
     def done(self, exchange: Exchange) -> None:
         """Forget an exchange that has ended; its stream stays for a while."""
@@ -174,7 +174,7 @@ class Desk:
 
     def tell_server(self, raw: bytes, headers: Headers) -> None:
         """Send an answer or notification in the name of a client that is gone."""
-        self._loop.create_task(self._wire.tell(raw, headers))
+        self._loop.create_task(self._way.tell(raw, headers))
 
     # --- what the pump does ---
 

@@ -8,19 +8,12 @@ Origin, bounds bodies, and never hands its own token on.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx2
 from mcp.server.transport_security import TransportSecurityMiddleware
-from mcp.shared.inbound import (
-    ERROR_CODE_HTTP_STATUS,
-    InboundLadderRejection,
-    classify_inbound_request,
-    validate_mcp_param_headers,
-)
 from starlette.requests import Request
 
 from fencekit.wire import protocol
@@ -33,63 +26,17 @@ from fencekit.wire.http import failure
 from fencekit.wrap.desk import Desk
 from fencekit.wrap.door import IDLE_END, MAX_BODY, PRINCIPAL, Listen, Scope, say_status
 from fencekit.wrap.exchange import JSON, Exchange, said
-from fencekit.wrap.gate import Gate, is_modern
 from fencekit.wrap.pump import say
 from fencekit.wrap.record import Record
-from fencekit.wrap.remote import ANSWER_TIMEOUT
 from fencekit.wrap.reply import SSE, Reply
 from fencekit.wrap.turn import Settings
+from fencekit.wrap.way import Way
 
-CONNECT_TIMEOUT = 10.0  # seconds
 MAX_DESKS = 256  # sessions and principals with a gate of their own; the one unused longest goes
 PATH = "/mcp"
 
 
 _Key = tuple[str, str | None]
-
-
-class Wire:
-    """The way to the server: its address, our headers for it, and connections."""
-
-    def __init__(self, url: str, own: Mapping[str, str]) -> None:
-        self.url = url
-        self.own = own
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
-        alone = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
-        timeout = httpx2.Timeout(ANSWER_TIMEOUT, connect=CONNECT_TIMEOUT)
-        self.pooled = httpx2.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False)
-        # A connection of its own, so that "never left" can be told from "sent".
-        self.fresh = httpx2.AsyncClient(limits=alone, timeout=timeout, follow_redirects=False)
-
-    async def tell(self, raw: bytes, headers: Headers) -> None:
-        """Send what needs no answer; that nobody takes it is the server's to notice."""
-        with contextlib.suppress(httpx2.HTTPError):
-            await self.pooled.post(self.url, headers=headers, content=raw)
-
-    @staticmethod
-    def refusal(frame: Frame, headers: Headers, gate: Gate) -> tuple[int, bytes] | None:
-        """Return status and body with which a server refuses headers that contradict the body."""
-        given = dict(headers)
-        if not is_modern(frame) and given.get(protocol.HEADER_PROTOCOL_VERSION) not in (
-            protocol.MODERN_VERSIONS
-        ):
-            return None
-        found = classify_inbound_request(frame.message, headers=given)
-        if not isinstance(found, InboundLadderRejection):
-            declared = gate.catalogue.declared.get(str(frame.params.get("name")), {})
-            arguments = frame.params.get("arguments")
-            arguments = arguments if isinstance(arguments, dict) else {}
-            wrong = validate_mcp_param_headers(declared.get("inputSchema"), arguments, given)
-            if wrong is None:
-                return None
-            found = wrong
-        body = error_bytes(frame.id, found.code, found.message, found.data)
-        return ERROR_CODE_HTTP_STATUS.get(found.code, 400), body
-
-    async def close(self) -> None:
-        """Drop every connection."""
-        await self.pooled.aclose()
-        await self.fresh.aclose()
 
 
 class Relay:
@@ -107,7 +54,7 @@ class Relay:
         self._record = record
         self._url, self._own = server
         self._forward_auth = forward_auth
-        self._wire: Wire | None = None
+        self._way: Way | None = None
         self._desks: dict[_Key, Desk] = {}
         self._opening: set[Desk] = set()
         self._security: TransportSecurityMiddleware | None = None
@@ -134,8 +81,8 @@ class Relay:
         """End every desk within bounds."""
         desks = [*self._desks.values(), *self._opening]
         await asyncio.gather(*(desk.close() for desk in desks))
-        if self._wire is not None:
-            await self._wire.close()
+        if self._way is not None:
+            await self._way.close()
 
     # --- desks ---
 
@@ -148,8 +95,8 @@ class Relay:
         return desk
 
     def _new(self, principal: str, session: str | None) -> Desk:
-        assert self._wire is not None
-        desk = Desk(self._settings.acting_as(principal), self._record, self._wire, session)
+        assert self._way is not None
+        desk = Desk(self._settings.acting_as(principal), self._record, self._way, session)
         desk.on_lost = lambda: self._forget(desk)
         return desk
 
@@ -192,8 +139,8 @@ class Relay:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
             return
-        if self._wire is None:
-            self._wire = Wire(self._url, self._own)
+        if self._way is None:
+            self._way = Way(self._url, self._own)
         assert self._security is not None
         posted = scope["method"] == "POST"
         refused = await self._security.validate_request(Request(scope), is_post=posted)
@@ -242,11 +189,11 @@ class Relay:
 
     async def _tell(self, frame: Frame, desk: Desk, headers: Headers, send: Any) -> None:
         """Send on what needs no answer, and answer as the server does."""
-        assert self._wire is not None
+        assert self._way is not None
         status, given, body = 202, [], b""
         for one in desk.tell(frame, headers):
             try:
-                got = await self._wire.pooled.post(self._url, headers=headers, content=one.raw)
+                got = await self._way.pooled.post(self._url, headers=headers, content=one.raw)
             except httpx2.HTTPError as error:
                 await _unreachable(send, failure(error, self._url))
                 return
@@ -285,7 +232,7 @@ class Relay:
 
     async def _other(self, scope: Scope, receive: Any, send: Any) -> None:
         """Hand on a GET (the server's own stream, or one that is resumed), DELETE or OPTIONS."""
-        assert self._wire is not None
+        assert self._way is not None
         headers = self._headers(scope)
         given = dict(headers)
         session = given.get(protocol.HEADER_SESSION)
@@ -306,11 +253,11 @@ class Relay:
     async def _carry(
         self, method: str, desk: Desk, asked: tuple[Headers, bytes], reply: Reply
     ) -> None:
-        assert self._wire is not None
+        assert self._way is not None
         headers, body = asked
         more: Any = {"headers": headers, "content": body}
         try:
-            async with self._wire.pooled.stream(method, self._url, **more) as response:
+            async with self._way.pooled.stream(method, self._url, **more) as response:
                 reply.open(response.status_code, downward(response.headers.multi_items()))
                 if "text/event-stream" in response.headers.get("content-type", ""):
                     await _relay_events(response, desk, reply)
