@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fencekit.scan import document, siblings
+from fencekit.scan import document, siblings, words
 from fencekit.scan.candidates import Row, judge
 from fencekit.scan.documents import Documents
 from fencekit.scan.evaluate import Evaluator
@@ -33,7 +33,8 @@ from fencekit.scan.walked import Walked
 
 MAX_UNKNOWNS = 200
 TOO_DEEP = "nested too deeply to be read"
-STEPS_PER_WALK = 120_000  # evaluations for one tool
+STEPS_PER_WALK = 100_000  # evaluations for one tool
+SECOND_LOOK = 4  # times as many, where that did not do and the tool's name says that it writes
 
 
 @dataclass(slots=True)
@@ -208,12 +209,19 @@ def row_of(ev: Evaluator, tool: Tool, walks: Walks) -> Row:
 def walk_of(ev: Evaluator, tool: Tool, handler: Func) -> Walked:
     """Return what is reached from a tool's handler."""
     walker = Walker(ev, tool.name)
-    ev.fresh(STEPS_PER_WALK)
+    _walk(walker, ev, tool, handler, STEPS_PER_WALK)
+    if walker.short and not walker.found.hits and words.writes_by_name(tool.name):
+        walker = Walker(ev, tool.name, SECOND_LOOK)
+        _walk(walker, ev, tool, handler, STEPS_PER_WALK * SECOND_LOOK)
+    return walker.found
+
+
+def _walk(walker: Walker, ev: Evaluator, tool: Tool, handler: Func, steps: int) -> None:
+    ev.fresh(steps)
     try:
         walker.walk(handler, entry_env(ev, tool), ())
     except RecursionError:
         walker.found.cut.append((tool.file, tool.line))
-    return walker.found
 
 
 def entry_env(ev: Evaluator, tool: Tool) -> Any:

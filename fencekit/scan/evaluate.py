@@ -31,6 +31,7 @@ from fencekit.scan.facts import (
     Result,
     Template,
 )
+from fencekit.scan.flow import outcomes, told_names
 from fencekit.scan.instances import Instances
 from fencekit.scan.members import Members
 from fencekit.scan.names import Names
@@ -370,8 +371,13 @@ class Evaluator(Names, Changes, Instances, Members, Activations, Truths):
             return [Unknown(func.function.name)]
         self._running[id(func.function)] = running + 1
         out: list[Value] = []
-        for value in scope_of(func.function).returns:
-            out.extend(self.eval(value, env))
+        returns = scope_of(func.function).returns
+        told = told_names(env) if len(returns) > 1 else frozenset()
+        if told:  # `if (name.startsWith("x_")) return …`
+            out, _ = outcomes(self, func.function.body, env, told)
+        if not out:
+            for value in returns:
+                out.extend(self.eval(value, env))
         self._running[id(func.function)] = running
         useful = [v for v in out if not isinstance(v, Unknown)]
         if not useful and func.function.returns:

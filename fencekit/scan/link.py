@@ -77,8 +77,8 @@ def _share(used: int, budget: int) -> int:
 class Walker:
     """Walks one tool's handler."""
 
-    def __init__(self, ev: Evaluator, tool: str = "") -> None:
-        """Start a walk for the tool of a name."""
+    def __init__(self, ev: Evaluator, tool: str = "", share: int = 1) -> None:
+        """Start a walk for the tool of a name, with so many times the steps of a first one."""
         self.ev = ev
         self.tool = tool
         self.found = Walked()
@@ -88,7 +88,8 @@ class Walker:
         self._calls: list[tuple[Call, Env, tuple[Hop, ...]]] = []
         self._order = 0
         self._visits = 0
-        self._budget = STEPS_PER_TOOL
+        self._budget = STEPS_PER_TOOL * share
+        self.short = False  # whether some function was left before its end for want of steps
         self._handler_depth = 0
 
     def walk(self, func: Func, env: Env, chain: tuple[Hop, ...], certain: bool = True) -> None:
@@ -120,6 +121,7 @@ class Walker:
             self.ev.budget = _share(self.ev.steps, steps)
             self._budget = _share(self._visits, visits)
         self._block(function.body, env, (*chain, hop))
+        self.short = self.short or self.ev.spent or self._visits > self._budget
         self.ev.budget, self._budget = steps, visits
         del self._retries[len(self._retries) - pushed :]
 

@@ -229,10 +229,11 @@ class Names(Parts):
                 return [picked]
             typed = self.from_type(param.type_text, env)
             described = "openapi" in param.type_text.lower()  # the document says more than its type
-            if typed and not (described and all(isinstance(v, Ext) for v in typed)):
+            shape = bool(typed) and all(_holds_tools(v) for v in typed)
+            if typed and not shape and not (described and all(isinstance(v, Ext) for v in typed)):
                 return typed
             found = self._from_callers(param, env)
-            if found:
+            if found and (not shape or all(isinstance(v, Record) for v in found)):
                 return found
         typed = self.from_type(param.type_text, env)
         return typed or [Unknown(param.name, file=env.file, line=param.line)]
@@ -340,6 +341,13 @@ class Names(Parts):
                     if isinstance(made, Ext) and made.root:
                         return [Ext(made.root, (*made.steps, "()"), **where)]  # type: ignore[arg-type]
         return []
+
+
+def _holds_tools(value: Value) -> bool:
+    """Tell whether a type only says that a record holds tools: `{ tools: ToolDefinition[] }`."""
+    if not isinstance(value, Inst) or value.cls.methods:
+        return False
+    return any({"tool", "tools"} & set(words.split(text)) for text in value.cls.types.values())
 
 
 def nearest(bindings: list[Binding], line: int) -> list[Binding]:

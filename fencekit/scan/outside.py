@@ -66,8 +66,13 @@ def configures(parts: tuple[str, ...]) -> bool:
 
 def plain_noun(parts: tuple[str, ...]) -> bool:
     """Tell whether a name may name a thing as well as an act: `client.invite(code)` reads one."""
-    alone = len(parts) == 1 or words.verb_of(parts[0]) == ""  # `client.audit_log(id)`
-    return bool(parts) and parts[-1] in words.NOUNS and alone
+    if not parts:
+        return False
+    behind = words.verb_of(parts[0]) == "" and parts[0] not in words.LEADING
+    alone = len(parts) == 1 or behind  # `client.audit_log(id)`
+    many = parts[0] in words.NOUNS and parts[-1].endswith("s")  # `client.issueLabels()`
+    reads = behind and len(parts) == 2  # `client.projectUpdate(id)` reads one, or makes one
+    return (parts[-1] in words.NOUNS and alone) or many or reads
 
 
 def sent_builder(value: Ext, name: str, call: Call) -> bool:

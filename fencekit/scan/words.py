@@ -42,7 +42,7 @@ ADDING = _words(
     "topup fund borrow repay settle tip donate gift lend bridge wrap unwrap delegate fulfill ship"
 )
 DECLARING = _words(
-    "deallocate disassociate "
+    "deallocate disassociate respond rsvp "
     "set put update upsert replace delete remove destroy drop purge archive unarchive restore "
     "cancel void revoke close reopen approve reject enable disable activate deactivate lock unlock "
     "pin unpin rename move assign unassign label tag untag mark mute unmute ban block unblock "
