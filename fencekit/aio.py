@@ -365,7 +365,7 @@ class AsyncFence:
 
     async def sweep(self) -> int:
         """Delete what has expired, in a thread; returns how many intents changed."""
-        return await asyncio.to_thread(self._calls.ledger.sweep)
+        return await asyncio.to_thread(self._calls.sweep)
 
     async def intents(self) -> list[Shown]:
         """Every intent that is remembered, as it stands now, read in a thread."""

@@ -13,6 +13,7 @@ import click
 from fencekit.cli import ledger_view
 from fencekit.cli.fencing import ledger_option, opened, told
 from fencekit.cli.ledger_scope import is_within, scope_of, whole, wrapped_argument
+from fencekit.core.config import FenceConfig
 from fencekit.core.errors import LedgerError
 from fencekit.core.moving import told as standing_of
 from fencekit.core.stats import FenceStats
@@ -35,8 +36,8 @@ def command() -> None:
 
 
 @contextmanager
-def _fence(url: str | None) -> Iterator[Fence]:
-    fence = opened(lambda: Fence.open(url))
+def _fence(url: str | None, config: FenceConfig | None = None) -> Iterator[Fence]:
+    fence = opened(lambda: Fence.open(url, config))
     with told(fence):
         yield fence
 
@@ -200,6 +201,8 @@ def log(ledger: str | None, follow: bool, after: int, wrapped: tuple[str, ...]) 
 def verify(ledger: str | None, as_json: bool) -> None:
     """Recompute every checksum and certificate, and walk the parent chains.
 
+    Says from where the audit begins: older lines were swept.
+
     Exit: 0 all is sound, 1 something is wrong, 3 the ledger is unusable.
     """
     from fencekit.ledger.chains import check_chains
@@ -209,6 +212,10 @@ def verify(ledger: str | None, as_json: bool) -> None:
         # A damaged record is among the problems already; its chain cannot be walked then.
         with suppress(LedgerError):
             problems += check_chains(fence.intents())
+        first = next(fence.ledger.audit(), None)
+        if first is not None:
+            since = ledger_view.iso(first[1]["at_ms"])
+            click.echo(f"the audit begins at line {first[0]}, {since}", err=True)
         if as_json:
             _print_json([{"where": p.where, "what": p.what} for p in problems])
         for problem in [] if as_json else problems:
@@ -220,10 +227,23 @@ def verify(ledger: str | None, as_json: bool) -> None:
 
 @command.command()
 @with_ledger
-def sweep(ledger: str | None) -> None:
-    """Delete what has expired and give the space back; nobody can see the difference."""
-    with _fence(ledger) as fence:
-        click.echo(f"{fence.sweep()} intents swept")
+@click.option(
+    "--audit-ttl",
+    type=click.FloatRange(0.001),
+    envvar="FENCEKIT_AUDIT_TTL_SECS",
+    default=FenceConfig().audit_ttl,
+    show_default=True,
+    show_envvar=True,
+    help="Seconds for which lines of the audit are kept; the newest thousand always are.",
+)
+def sweep(ledger: str | None, audit_ttl: float) -> None:
+    """Delete what has expired and give the space back; nobody can see the difference.
+
+    Of the audit, whatever is older than --audit-ttl goes.
+    """
+    with _fence(ledger, FenceConfig(audit_ttl=audit_ttl)) as fence:
+        lines = fence.calls.sweep_audit()
+        click.echo(f"{fence.sweep()} intents swept, and {lines} lines of the audit")
 
 
 @command.command()

@@ -17,19 +17,21 @@ class FenceConfig:
     gets the recorded result; written into each outcome, so that everybody agrees. `lease_expiry`:
     `"fence"` makes an attempt whose lease ended unknown; `"reclaim"` lets a new attempt take over,
     so the effect may then run twice. `max_result_bytes`: longer results are recorded by digest and
-    size only. `principal`: whose intents these are; results never cross principals. `agent`: who
-    ticks the vector clock where a request names nobody.
+    size only. `audit_ttl`: how long lines of the audit are kept; sweeping deletes older ones, but
+    never the newest thousand. `principal`: whose intents these are; results never cross principals.
+    `agent`: who ticks the vector clock where a request names nobody.
     """
 
     lease: float = 60.0
     result_ttl: float = 86_400.0
     lease_expiry: LeaseExpiry = "fence"
     max_result_bytes: int = 16 * 1024 * 1024
+    audit_ttl: float = 30 * 86_400.0
     principal: str = ""
     agent: str = ANONYMOUS
 
     def __post_init__(self) -> None:
-        for label in ("lease", "result_ttl"):
+        for label in ("lease", "result_ttl", "audit_ttl"):
             seconds = getattr(self, label)
             if not isinstance(seconds, int | float) or not 0.001 <= seconds <= 10 * 365 * 86_400:
                 raise InvalidRequest(
@@ -48,6 +50,11 @@ class FenceConfig:
     def lease_ms(self) -> int:
         """The lease in milliseconds."""
         return round(self.lease * 1000)
+
+    @property
+    def audit_ttl_ms(self) -> int:
+        """The retention of the audit in milliseconds."""
+        return round(self.audit_ttl * 1000)
 
     @property
     def result_ttl_ms(self) -> int:

@@ -59,6 +59,15 @@ class Calls:
             raise InvalidRequest(f"config must be a FenceConfig, not {type(config).__name__}")
         return cls(open_ledger(url), config)
 
+    def sweep(self) -> int:
+        """Delete what has expired, and old lines of the audit; returns how many intents changed."""
+        self.sweep_audit()
+        return self.ledger.sweep()
+
+    def sweep_audit(self) -> int:
+        """Delete audit lines that are older than `FenceConfig.audit_ttl`; returns how many."""
+        return self.ledger.sweep_audit(self.ledger.now().wall_ms - self.config.audit_ttl_ms)
+
     def call(self, command: Command) -> Answer:
         """Ask and wait; this thread may write. Raises `LedgerError`."""
         answer = self.ledger.call(command)

@@ -303,8 +303,11 @@ class Fence:
     # --- the rest ----------------------------------------------------------------------------
 
     def sweep(self) -> int:
-        """Delete what has expired; returns how many intents changed. Nobody can see it."""
-        return self._calls.ledger.sweep()
+        """Delete what has expired; returns how many intents changed. Nobody can see it.
+
+        Of the audit goes what is older than `FenceConfig.audit_ttl`.
+        """
+        return self._calls.sweep()
 
     def intents(self) -> Iterator[Shown]:
         """Every intent that is remembered, as it stands now."""

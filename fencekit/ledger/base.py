@@ -27,6 +27,11 @@ from fencekit.core.state import (
     Now,
 )
 
+AUDIT_KEPT = 1_000
+"""How many of the newest lines of the audit stay, however old they are."""
+AUDIT_ROWS = 500
+"""How many lines of the audit one step of a sweep looks at."""
+
 Outcome = Answer | BaseException
 """What a callback gets: an answer, or the `LedgerError` that kept it from being given."""
 
@@ -128,7 +133,14 @@ class Ledger(Protocol):
         """The audit lines after number `after`, each with its own number.
 
         Numbers grow, and no line appears before one that was shown already; on PostgreSQL there may
-        be gaps.
+        be gaps. The first one is greater than 1 once older lines were swept.
+        """
+        ...
+
+    def sweep_audit(self, before_ms: int) -> int:
+        """Delete audit lines from before a wall time, except the newest `AUDIT_KEPT`.
+
+        In small steps, between which others write. Returns how many lines went.
         """
         ...
 

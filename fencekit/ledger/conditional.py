@@ -9,7 +9,6 @@ read and written in one round trip each; a conflict decides anew only the group 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import time
@@ -21,7 +20,7 @@ import orjson
 
 from fencekit.core.decide import decide
 from fencekit.core.draft import Decision, Event, NotLoaded
-from fencekit.core.errors import LedgerDamaged, LedgerError, LedgerUnavailable
+from fencekit.core.errors import LedgerError, LedgerUnavailable
 from fencekit.core.messages import Answer, Command
 from fencekit.core.situation import as_of
 from fencekit.core.state import (
@@ -36,11 +35,9 @@ from fencekit.core.state import (
     Marker,
     Now,
 )
-from fencekit.core.sweep import may_sweep, sweep
-from fencekit.ledger import codec
+from fencekit.ledger import codec, conditional_sweep
 from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown, add_counters
 from fencekit.ledger.batch import GroupCommit
-from fencekit.ledger.due import due_of
 from fencekit.ledger.groups import (
     FLOOR_KEY,
     MARKER_KEY,
@@ -58,8 +55,6 @@ from fencekit.ledger.sealing import check_record
 DEADLINE = 10.0
 """For how long, in seconds, a batch is tried again before its callers are told."""
 UNFINISHED_ROWS = 5000  # intents that one look for those without an outcome passes by
-SWEEP_ROWS = 200
-"""How many intents one step of a sweep writes, and locks until they are on disk."""
 
 
 class Store(Protocol):
@@ -94,6 +89,13 @@ class Store(Protocol):
 
     def audit(self, after: int, limit: int) -> list[tuple[int, bytes]]:
         """Return audit lines with their numbers."""
+        ...
+
+    def sweep_audit(self, before_ms: int, after: int) -> tuple[int, int]:
+        """Delete what is older than a time among the `AUDIT_ROWS` lines after number `after`.
+
+        Never one of the newest `AUDIT_KEPT`. Returns how many went, and the number of the last.
+        """
         ...
 
     def counters(self) -> list[bytes]:
@@ -329,35 +331,12 @@ class ConditionalLedger:
         return 0 if value is None else codec.decode_intent(value).revision
 
     def sweep(self) -> int:
-        """Delete what has expired, in small groups over a connection of its own.
+        """Delete what has expired, in small groups over a connection of its own."""
+        return conditional_sweep.sweep_intents(self._beside())
 
-        Whoever decides meanwhile waits for one group at most, and only for the same intents.
-        """
-        store, changed, since = self._beside(), 0, 1
-        while True:
-            began = time.monotonic()
-            stored, ms = store.read([MARKER_KEY])
-            marker = stored.get(MARKER_KEY, Stored(0, None))
-            if marker.value is not None and not may_sweep(codec.decode_marker(marker.value)):
-                return changed
-            rows = store.due(since, ms, SWEEP_ROWS)
-            groups, before = [], (since, changed)
-            for key, found in rows:
-                # A damaged record is for `verify` to tell; it keeps nothing else.
-                with contextlib.suppress(LedgerDamaged):
-                    record = codec.decode_intent(found.value or b"")
-                    since = max(since, due_of(record))
-                    left = sweep(record, Now(ms, ms))
-                    value = None if left is None else codec.encode_intent(left)
-                    due = 0 if left is None else due_of(left)
-                    expected = {key: found.version, MARKER_KEY: marker.version}
-                    groups.append(Group(expected, {key: value}, {key: due}))
-            if groups:
-                changed += len(groups) - len(store.compare_and_write(groups).failed)
-            if len(rows) < SWEEP_ROWS or (since, changed) == before:
-                return changed
-            # Half of the time is left to whoever decides, here and at the server.
-            time.sleep(min(0.1, time.monotonic() - began))
+    def sweep_audit(self, before_ms: int) -> int:
+        """Delete old audit lines, in small steps over a connection of its own."""
+        return conditional_sweep.sweep_audit(self._beside(), before_ms)
 
     def verify(self) -> Iterator[Problem]:
         """Read every record and recompute every certificate."""

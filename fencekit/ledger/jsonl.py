@@ -40,10 +40,18 @@ from fencekit.core.state import (
 )
 from fencekit.core.sweep import may_sweep, sweep
 from fencekit.ledger import crash, journal, lock_descriptors
-from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown, add_counters
+from fencekit.ledger.base import (
+    AUDIT_KEPT,
+    Callback,
+    Description,
+    Outcome,
+    Problem,
+    Shown,
+    add_counters,
+)
 from fencekit.ledger.batch import GroupCommit
 from fencekit.ledger.clocks import Clocks
-from fencekit.ledger.jsonl_audit import all_events, archive
+from fencekit.ledger.jsonl_audit import all_events, archive, old_until, trim
 from fencekit.ledger.jsonl_file import (
     in_words,
     keep_clock,
@@ -303,6 +311,18 @@ class JsonlLedger:
             if changed:
                 self._rewrite()
         return changed
+
+    def sweep_audit(self, before_ms: int) -> int:
+        """Delete old audit lines: from the journal by compaction, from the archive by a copy."""
+        with self._lock, translated(self._path):
+            self._refuse_if_unusable()
+            if self.now().expiry_paused:
+                return 0
+            until, archived = self._journal.audit_number - AUDIT_KEPT, self._beside("audit")
+            if old_until(all_events((archived, self._path), 0), until, before_ms) == 0:
+                return 0
+            self._rewrite()
+            return trim(archived, until, before_ms)
 
     def compact(self) -> None:
         """Rewrite what is live to a new file; the audit stays, in a file beside it."""

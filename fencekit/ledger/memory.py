@@ -23,9 +23,10 @@ from fencekit.core.state import (
     Now,
 )
 from fencekit.core.sweep import may_sweep, sweep
-from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown
+from fencekit.ledger.base import AUDIT_KEPT, Callback, Description, Outcome, Problem, Shown
 from fencekit.ledger.batch import GroupCommit
 from fencekit.ledger.clocks import Clocks
+from fencekit.ledger.due import old_among
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -64,6 +65,7 @@ class MemoryLedger:
         self._domains: Everything[str, DomainHead] = Everything()
         self._view = View(self._intents, self._domains, Floor(), _Alive())
         self._audit: list[Event] = []
+        self._swept = 0
         self._counters: dict[str, int] = {}
         self._group = GroupCommit(self._run)
 
@@ -136,8 +138,17 @@ class MemoryLedger:
     def audit(self, after: int = 0) -> Iterator[tuple[int, Event]]:
         """Yield the audit lines after number `after`."""
         with self._lock:
-            lines = self._audit[after:]
-        return enumerate(lines, after + 1)
+            first = max(after, self._swept)
+            lines = self._audit[first - self._swept :]
+        return enumerate(lines, first + 1)
+
+    def sweep_audit(self, before_ms: int) -> int:
+        """Delete old audit lines."""
+        with self._lock:
+            old = old_among(self._audit[:-AUDIT_KEPT], before_ms)
+            del self._audit[:old]
+            self._swept += old
+        return old
 
     def sweep(self) -> int:
         """Delete what has expired."""

@@ -24,7 +24,7 @@ from psycopg import errors as pg_errors
 from psycopg.conninfo import conninfo_to_dict
 
 from fencekit.core.errors import LedgerError, LedgerFull, LedgerUnavailable
-from fencekit.ledger.base import Description
+from fencekit.ledger.base import AUDIT_KEPT, AUDIT_ROWS, Description
 from fencekit.ledger.conditional import ConditionalLedger
 from fencekit.ledger.groups import Group, Stored, Written, common_to, written
 from fencekit.ledger.password import read_password
@@ -171,6 +171,12 @@ class PostgresStore:
         """Return audit lines with their numbers, which grow and may have gaps."""
         query = f"SELECT n, line FROM {self._schema}.audit_after(%s, %s)"
         return [(number, line.encode()) for number, line in self._fetch(query, (after, limit))]
+
+    def sweep_audit(self, before_ms: int, after: int) -> tuple[int, int]:
+        """Delete some old audit lines; see `Store.sweep_audit`."""
+        query = f"SELECT swept, last FROM {self._schema}.sweep_audit(%s, %s, %s, %s)"
+        ((swept, last),) = self._fetch(query, (before_ms, after, AUDIT_ROWS, AUDIT_KEPT))
+        return swept, last
 
     def counters(self) -> list[bytes]:
         """Return the counters that processes saved."""

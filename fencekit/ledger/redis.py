@@ -15,21 +15,21 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+import orjson
 import redis
 from redis.backoff import NoBackoff
 from redis.exceptions import NoPermissionError
 from redis.retry import Retry
 
 from fencekit.core.errors import InvalidRequest, LedgerError, LedgerFull, LedgerUnavailable
-from fencekit.ledger.base import Description
+from fencekit.ledger.base import AUDIT_KEPT, AUDIT_ROWS, Description
 from fencekit.ledger.conditional import ConditionalLedger
+from fencekit.ledger.due import old_among
 from fencekit.ledger.groups import Group, Stored, Written, common_to, written
 from fencekit.ledger.password import read_password
+from fencekit.ledger.redis_durability import weaknesses_of
 from fencekit.ledger.redis_format import Layout
 from fencekit.ledger.server_url import joined, parameters, without_secrets
-
-# Policies that never drop a key without an expiry; ours have none.
-_KEEPING = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
 
 DEFAULT_PORT = 6379
 TIMEOUT = 5.0
@@ -156,7 +156,7 @@ class RedisStore:
 
     def _connect(self) -> redis.Redis:
         db = self._client()
-        weaknesses = _weaknesses(db)
+        weaknesses = weaknesses_of(db)
         if weaknesses and not self._weak:
             raise LedgerUnavailable(
                 f"the Redis at {self._place} may lose what it acknowledged "
@@ -241,8 +241,17 @@ class RedisStore:
     def audit(self, after: int, limit: int) -> list[tuple[int, bytes]]:
         """Return audit lines with their numbers."""
         with self._connected() as db:
-            lines: Any = db.lrange(self._layout.audit, after, after + limit - 1)
-        return list(enumerate(lines, after + 1))
+            return self._layout.audit_lines(db, after, limit)[0]
+
+    def sweep_audit(self, before_ms: int, after: int) -> tuple[int, int]:
+        """Delete some old audit lines; see `Store.sweep_audit`."""
+        with self._connected() as db:
+            lines, newest = self._layout.audit_lines(db, after, AUDIT_ROWS)
+            early = (line for number, line in lines if number <= newest - AUDIT_KEPT)
+            old = old_among(map(orjson.loads, early), before_ms)
+            if not old:
+                return 0, after
+            return self._layout.drop_audit(db, lines[0][0], old), lines[old - 1][0]
 
     def counters(self) -> list[bytes]:
         """Return the counters that processes saved."""
@@ -259,7 +268,7 @@ class RedisStore:
         """Say where this is and what its answers rest on."""
         with self._connected() as db:
             info: Any = db.info("server")
-            weaknesses = _weaknesses(db)
+            weaknesses = weaknesses_of(db)
         durability = "synced by the server before every answer"
         if weaknesses:
             durability = f"WEAK: {'; '.join(weaknesses)}"
@@ -287,26 +296,6 @@ class RedisStore:
             if self._db is not None:
                 self._db.close()
                 self._db = None
-
-
-def _weaknesses(db: redis.Redis) -> list[str]:
-    """Return why this server could lose an acknowledged write; what cannot be read counts."""
-    wanted = {
-        "appendonly": ("yes",),
-        "appendfsync": ("always",),
-        "no-appendfsync-on-rewrite": ("no",),
-        "maxmemory-policy": _KEEPING,
-    }
-    found = []
-    for name, allowed in wanted.items():
-        try:
-            got: Any = db.config_get(name)
-        except redis.ResponseError:
-            got = {}
-        value = got.get(name)
-        if value not in allowed:
-            found.append(f"{name} is {value if value is not None else 'not readable'}")
-    return found
 
 
 def _arguments(groups: Sequence[Group], now_ms: int) -> list[bytes | str | int]:

@@ -33,6 +33,23 @@ redis.call('SET', KEYS[1], ARGV[1])
 return tonumber(ARGV[1])
 """
 
+# KEYS: the audit, how many lines were swept from its front. ARGV: after which number, how many.
+# Returns the number before the first line, the newest number, then the lines.
+_AUDIT = """
+local swept = tonumber(redis.call('GET', KEYS[2]) or '0')
+local from = math.max(tonumber(ARGV[1]) - swept, 0)
+local lines = redis.call('LRANGE', KEYS[1], from, from + ARGV[2] - 1)
+return {swept + from, swept + redis.call('LLEN', KEYS[1]), lines}
+"""
+
+# ARGV: how many lines were swept when it was looked at, how many are to go. Returns how many went.
+_DROP = """
+if (redis.call('GET', KEYS[2]) or '0') ~= ARGV[1] then return 0 end
+redis.call('LTRIM', KEYS[1], ARGV[2], -1)
+redis.call('INCRBY', KEYS[2], ARGV[2])
+return tonumber(ARGV[2])
+"""
+
 
 class Layout:
     """The keys of one namespace; all carry one hash tag, so they live in one cluster slot."""
@@ -40,6 +57,7 @@ class Layout:
     def __init__(self, namespace: str) -> None:
         self.keys = [f"{{{namespace}}}:v{FORMAT}:{part}" for part in _PARTS]
         self.records, self.versions, self.index, self.due, self.audit, _ = self.keys
+        self._swept = f"{{{namespace}}}:v{FORMAT}:swept"
         self.counters = f"{{{namespace}}}:counters"
         self._old = [f"{{{namespace}}}:{part}" for part in _PARTS]
         self._format = f"{{{namespace}}}:format"
@@ -64,3 +82,16 @@ class Layout:
                 f"the ledger at {place} was written by a newer fencekit (format {int(found)}, this "
                 f"one reads {FORMAT}): upgrade fencekit"
             )
+
+    def audit_lines(
+        self, db: redis.Redis, after: int, limit: int
+    ) -> tuple[list[tuple[int, bytes]], int]:
+        """Return some audit lines after a number with their own, and the newest number."""
+        told: Any = db.eval(_AUDIT, 2, self.audit, self._swept, after, limit)
+        before, newest, lines = told
+        return list(enumerate(lines, before + 1)), newest
+
+    def drop_audit(self, db: redis.Redis, first: int, many: int) -> int:
+        """Drop the first audit lines; none if `first` is not the first any more."""
+        dropped: Any = db.eval(_DROP, 2, self.audit, self._swept, first - 1, many)
+        return int(dropped)

@@ -12,7 +12,6 @@ import os
 import secrets
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -37,8 +36,7 @@ from fencekit.core.state import (
     Now,
     Unknown,
 )
-from fencekit.core.sweep import may_sweep, sweep
-from fencekit.ledger import codec, crash
+from fencekit.ledger import codec, crash, sqlite_sweep
 from fencekit.ledger.base import Callback, Description, Outcome, Problem, Shown, add_counters
 from fencekit.ledger.batch import GroupCommit
 from fencekit.ledger.clocks import Clocks
@@ -54,11 +52,6 @@ from fencekit.ledger.sqlite_file import (
     translated,
 )
 from fencekit.ledger.sqlite_tables import ReadingView, Tables, checked_intent, transaction
-
-SWEEP_ROWS = 500
-SWEEP_PAGES = 1000
-SWEEP_PAUSE = 0.005
-"""Seconds between two transactions of a sweep."""
 
 
 class SqliteLedger:
@@ -287,41 +280,11 @@ class SqliteLedger:
 
     def sweep(self) -> int:
         """Delete what has expired, in small transactions, and give the space back."""
-        now, changed = self.now(), 0
-        if now.expiry_paused:
-            return 0
-        while True:
-            with self._reading() as db, transaction(db) as begun:
-                if not may_sweep(Tables(db).marker()):
-                    break
-                rows = db.execute(
-                    "SELECT key, record, sum FROM intents WHERE due > 0 AND due <= ? LIMIT ?",
-                    (now.wall_ms, SWEEP_ROWS),
-                ).fetchall()
-                for text, stored, checksum in rows:
-                    key = key_of(text)
-                    record = checked_intent(key, stored, checksum)
-                    Tables(db).write_intent(key, sweep(record, now))
-                begun.commit()
-                changed += len(rows)
-            if len(rows) < SWEEP_ROWS:
-                break
-            self._give_way()
-        while self._give_pages_back():
-            self._give_way()
-        return changed
+        return sqlite_sweep.sweep_intents(self._reading, self.now())
 
-    def _give_pages_back(self) -> bool:
-        """Shorten the file by some free pages; says whether there are more."""
-        with self._reading() as db:
-            # As a script: every step of the statement frees one page, and `execute` takes one.
-            db.executescript(f"PRAGMA incremental_vacuum({SWEEP_PAGES})")
-            return bool(db.execute("PRAGMA freelist_count").fetchone()[0])
-
-    @staticmethod
-    def _give_way() -> None:
-        """Let writers in: SQLite hands its lock to whoever asks first, and they ask less often."""
-        time.sleep(SWEEP_PAUSE)
+    def sweep_audit(self, before_ms: int) -> int:
+        """Delete old audit lines, in small transactions, and give the space back."""
+        return 0 if self.now().expiry_paused else sqlite_sweep.sweep_audit(self._reading, before_ms)
 
     def confirm_clock(self) -> None:
         """Accept the present wall time after a jump: expiry goes on."""

@@ -9,7 +9,7 @@ import pytest
 from fencekit import Fence, FenceConfig, Fresh
 from fencekit.core.state import RETENTION_MS
 from fencekit.fence import Calls
-from fencekit.ledger import conditional
+from fencekit.ledger import conditional_sweep
 from fencekit.ledger.open import open_ledger
 from tests.ledger.conformance import url_of
 
@@ -38,7 +38,7 @@ def ahead(fence):
 
 
 def test_everything_that_expired_goes_in_several_steps(fence, monkeypatch):
-    monkeypatch.setattr(conditional, "SWEEP_ROWS", 20)
+    monkeypatch.setattr(conditional_sweep, "SWEEP_ROWS", 20)
     for n in range(90):
         fence.commit(fence.prepare(f"done-{n}", "t").ticket)
     fence.abort(fence.prepare("lost", "t").ticket)
@@ -52,13 +52,13 @@ def test_everything_that_expired_goes_in_several_steps(fence, monkeypatch):
 
 
 def test_a_record_that_cannot_be_read_stops_no_sweep(fence, monkeypatch):
-    monkeypatch.setattr(conditional, "SWEEP_ROWS", 2)
+    monkeypatch.setattr(conditional_sweep, "SWEEP_ROWS", 2)
     for n in range(9):
         fence.commit(fence.prepare(f"done-{n}", "t").ticket)
     side = ahead(fence)
     due = side.due
     side.due = lambda *page: [
-        (key, conditional.Stored(found.version, b"[9]") if key.endswith(b"-4") else found)
+        (key, conditional_sweep.Stored(found.version, b"[9]") if key.endswith(b"-4") else found)
         for key, found in due(*page)
     ]
     assert fence.sweep() == 8
