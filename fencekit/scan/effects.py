@@ -201,7 +201,7 @@ def _by_verb(
                 return None
             doubtful = plain_noun(parts) or parts[:1] == ("mutate",)  # whose mutation is in a type
             return Effect(value.path, kind == "declaring", not doubtful, target)
-        if kind == "" and call.args and calls:
+        if kind == "" and call.args and calls and name not in words.ITERATES:
             return Effect(value.path, False, False, target, weak=True)
         return None
     if isinstance(value, Unknown) and kind in ("adding", "declaring"):

@@ -42,6 +42,11 @@ def _outcome(
             one = outcomes(ev, stmt.then, env, told)
             two = outcomes(ev, stmt.orelse, env, told)
             return [*one[0], *two[0]], one[1] and two[1]
+        case Switch() if (
+            told is not None and _asks_only(stmt.subject, told) and ev.arm(stmt, env)[0]
+        ):
+            arm = ev.arm(stmt, env)[1]
+            return outcomes(ev, arm.body, env, told) if arm is not None else ([], False)
         case Loop() | Switch() | Try():
             parts = [outcomes(ev, body, env, told) for body in bodies(stmt)]
             ended = isinstance(stmt, Try) and parts[0][1] and all(p[1] for p in parts[1:-1])

@@ -198,20 +198,9 @@ class Walker:
 
     def _switch(self, stmt: Switch, env: Env, chain: tuple[Hop, ...]) -> bool:
         self._expr(stmt.subject, env, chain)
-        subjects = self.ev.eval(stmt.subject, env)
-        subject = subjects[0] if len(subjects) == 1 else None
-        if isinstance(subject, Const) and subject.value is not None and not subject.holes:
-            default = None
-            for case in stmt.cases:
-                if not case.values:
-                    default = case
-                for value in case.values:
-                    told = self.ev.eval(value, env)
-                    if any(isinstance(v, Const) and v.value == subject.value for v in told):
-                        return self._block(case.body, env, chain)
-            if default is not None:
-                return self._block(default.body, env, chain)
-            return False
+        known, arm = self.ev.arm(stmt, env)
+        if known:
+            return arm is not None and self._block(arm.body, env, chain)
         for case in stmt.cases:
             self._block(case.body, env, chain)
         return False

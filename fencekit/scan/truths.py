@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fencekit.scan import natives
-from fencekit.scan.facts import Call, Choice, Compare, Expr, Lit, Member, Name
+from fencekit.scan.facts import Call, Case, Choice, Compare, Expr, Lit, Member, Name, Switch
 from fencekit.scan.parts import Parts
 from fencekit.scan.values import Const, Env
 
@@ -31,6 +31,22 @@ class Truths(Parts):
                 return None
             sides.append(bool(value.value))
         return sides[0] if sides and len(set(sides)) == 1 else None
+
+    def arm(self, stmt: Switch, env: Env) -> tuple[bool, Case | None]:
+        """Return whether the subject of a switch is known, and then its arm, if it has one."""
+        subjects = self.eval(stmt.subject, env)
+        subject = subjects[0] if len(subjects) == 1 else None
+        if not isinstance(subject, Const) or subject.value is None or subject.holes:
+            return False, None
+        default = None
+        for case in stmt.cases:
+            if not case.values:
+                default = case
+            for value in case.values:
+                told = self.eval(value, env)
+                if any(isinstance(v, Const) and v.value == subject.value for v in told):
+                    return True, case
+        return True, default
 
     def _looks_up(self, expr: Expr, env: Env) -> bool:
         """Tell whether a test asks a container for something that is not known: it may miss."""

@@ -63,6 +63,7 @@ READING = _words(
     "last total affected saturating wrapping checked overflowing trim strip starts ends split "
     "connect login logout authenticate init initialize setup close flush"
 )
+ACTING = ADDING | DECLARING
 # Words that may stand before the verb of a name.
 LEADING = _words("async do try handle on tool api mcp bulk batch safe_ raw internal")
 # Names whose every write is a question sent by POST.
@@ -120,6 +121,12 @@ MADE = _words(
     "connection session query builder filter selector proxy "
     "store cache stream buffer pool tool tools"
 )
+# Methods of lists, whatever the list came from.
+ITERATES = frozenset({
+    "map", "filter", "forEach", "reduce", "some", "every", "find", "findIndex", "slice", "splice",
+    "join", "includes", "indexOf", "sort", "flatMap", "flat", "reverse", "concat", "then", "catch",
+    "finally", "iter", "collect", "unwrap_or", "startsWith", "endsWith", "padStart", "padEnd",
+})  # fmt: skip
 # Without arguments, these let go of what is held in this process.
 LETS_GO = _words("close aclose disconnect quit end shutdown release flush dispose exit logout")
 # What is made in this process to be filled, and sent by another call.
@@ -377,6 +384,8 @@ def verb_of(name: str) -> str:
 def writes_by_name(name: str) -> bool:
     """Tell whether a tool's name says that it writes."""
     words = split(name)
+    if words[-1:] and words[-1] in STRICT_READ and not set(words[:-1]) & (ACTING - NOUNS):
+        return False  # `comment_get`, `task_label_list`
     verbs = [w for w in words[:4] if w not in LEADING] or list(words[:3])
     for word in verbs[:3]:
         if word in STRICT_READ:
