@@ -121,15 +121,13 @@ def _act(wrapped: tuple[str, ...], options: dict[str, Any]) -> tuple[Act, str | 
 def _chosen(shown: list[Shown], old: str, principal: str | None, act: Act) -> list[Judged]:
     """Return what the old scope has without an outcome, under the one account that is meant."""
     from fencekit.wrap.adopt import judged
-    from fencekit.wrap.identity import is_guest
+    from fencekit.wrap.identity import guest_in
 
     wanted = {one.key.principal for one in shown} if principal is None else {principal}
     by_account = {who: found for who in wanted if (found := judged(shown, old, who))}
     if old == act.scope.name:
         by_account = {
-            who: found
-            for who, found in by_account.items()
-            if who != act.scope.account and not is_guest(who)
+            who: found for who, found in by_account.items() if guest_in(who)[0] != act.scope.account
         }
     if not by_account:
         raise click.UsageError(

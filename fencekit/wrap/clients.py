@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fencekit.wire.http import secret_headers
+from fencekit.wrap.identity import GROUP
 from fencekit.wrap.scope import forwarded
 
 TOKEN_HEADER = b"fencekit-token"
@@ -51,7 +52,7 @@ class Guests:
         client = self._client(headers) if self.clients else None
         if self.clients and client is None:
             return None
-        parts = [f"group:{client.group}"] if client is not None and client.group else []
+        parts = [f"{GROUP}{client.group}"] if client is not None and client.group else []
         if self.forward_auth and not (client is not None and client.one_account):
             parts.append(forwarded(headers.get(b"authorization", b"")))
         return "/".join(parts)

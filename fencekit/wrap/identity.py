@@ -21,8 +21,8 @@ from fencekit.core.state import IntentKey
 from fencekit.wrap.rules import Rules, ToolRule
 
 GUESS = "fencekit/account-guess"
-GUESTS = ("group:", "credential:")
-"""How the accounts begin that clients of the HTTP front bring."""
+GROUP, CREDENTIAL = "group:", "credential:"
+"""How the parts of a principal begin that clients of the HTTP front bring."""
 _NOT_AN_OBJECT = "fencekit/arguments"
 _NAME_IN_INTENT = 100  # characters; the digest holds the whole name
 _LEG_FIELDS = ("inputResponses", "requestState")
@@ -105,12 +105,16 @@ def scope_in(intent: str) -> str:
     return intent.partition("/")[0]
 
 
-def is_guest(account: str) -> bool:
-    """Whether a client of the HTTP front brings this account, whatever the proxy was started for.
+def with_guest(account: str, guest: str) -> str:
+    """Return the principal of a guest of the HTTP front: the proxy's own account, and the guest."""
+    return "/".join(filter(None, (account, guest)))
 
-    Such are the groups of clients and the digests of the credentials that they forward.
-    """
-    return account.startswith(GUESTS)
+
+def guest_in(principal: str) -> tuple[str, str]:
+    """Return the proxy's own account and the guest's part of a principal; each may be empty."""
+    parts = principal.split("/")
+    at = next((i for i, part in enumerate(parts) if part.startswith((GROUP, CREDENTIAL))), None)
+    return (principal, "") if at is None else ("/".join(parts[:at]), "/".join(parts[at:]))
 
 
 def readdressed(request: EffectRequest, scope: Scope, *, guesses: bool) -> EffectRequest:
@@ -133,7 +137,7 @@ def readdressed(request: EffectRequest, scope: Scope, *, guesses: bool) -> Effec
         args,
         domain=domain,
         agent=request.agent,
-        principal=request.principal if is_guest(request.principal) else scope.account,
+        principal=with_guest(scope.account, guest_in(request.principal)[1]),
     )
 
 

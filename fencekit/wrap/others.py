@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fencekit.core.state import InFlight, IntentKey, Unknown
 from fencekit.ledger.base import Ledger
 from fencekit.ledger.unfinished import unfinished
-from fencekit.wrap.identity import Scope, is_guest, readdressed, scope_in
+from fencekit.wrap.identity import Scope, guest_in, readdressed, scope_in
 from fencekit.wrap.record import Record
 from fencekit.wrap.scope import program_in
 
@@ -82,11 +82,11 @@ def is_another(key: IntentKey, state: State, scope: Scope) -> bool:
     Two accounts that are both named are kept apart on purpose; a guest of the HTTP front is the
     same under every scope.
     """
-    guest = is_guest(key.principal)
-    if scope_in(key.intent) == scope.name and (guest or key.principal == scope.account):
+    account, _ = guest_in(key.principal)
+    if (scope_in(key.intent), account) == (scope.name, scope.account):
         return False
-    apart = key.principal and scope.account and key.principal != scope.account
-    return (guest or not apart) and is_of(state.ticket.request.agent, key.intent, scope.program)
+    apart = account and scope.account and account != scope.account
+    return not apart and is_of(state.ticket.request.agent, key.intent, scope.program)
 
 
 def here(state: State, scope: Scope) -> IntentKey:

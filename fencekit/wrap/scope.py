@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from fencekit.core.canonical import canonical_bytes
 from fencekit.core.errors import InvalidRequest
 from fencekit.report.escape import MASKED, mask_argv
-from fencekit.wrap.identity import Scope
+from fencekit.wrap.identity import CREDENTIAL, Scope
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]{0,99}")
 _CREDENTIAL = re.compile(
@@ -138,7 +138,7 @@ def _readable(name: str) -> str:
 
 def forwarded(credential: bytes) -> str:
     """Return the principal of a credential that a client forwards: a keyed digest of all of it."""
-    return "credential:" + _digest(credential.decode("latin-1"))[:32]
+    return CREDENTIAL + _digest(credential.decode("latin-1"))[:32]
 
 
 def _digest(value: object) -> str:

@@ -10,7 +10,7 @@ from fencekit.core.state import Holder
 from fencekit.ledger.base import Outcome
 from fencekit.wire.frames import Frame
 from fencekit.wrap.actions import Action, Ask, Call, Moment, Say, ToClient, ToServer
-from fencekit.wrap.identity import Scope
+from fencekit.wrap.identity import Scope, with_guest
 from fencekit.wrap.rules import Rules
 
 MAX_RESULT = 16 * 1024 * 1024
@@ -38,7 +38,7 @@ class Settings:
         """Return the settings of one principal of the HTTP front; "" is the account itself."""
         if not principal:
             return self
-        account = "/".join(filter(None, (self.scope.account, principal)))
+        account = with_guest(self.scope.account, principal)
         return replace(self, scope=replace(self.scope, account=account))
 
 

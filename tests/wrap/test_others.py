@@ -18,7 +18,8 @@ from fencekit.ledger import unfinished as looking
 from fencekit.ledger.memory import MemoryLedger
 from fencekit.ledger.unfinished import unfinished
 from fencekit.wrap import others
-from fencekit.wrap.identity import Scope
+from fencekit.wrap.clients import Client, Guests
+from fencekit.wrap.identity import Scope, guest_in, with_guest
 from fencekit.wrap.others import Other, agent_of, look
 from fencekit.wrap.record import Record
 from fencekit.wrap.rules import Rules, ToolKind, ToolRule
@@ -126,11 +127,22 @@ def test_what_guests_of_the_front_left_is_theirs_in_every_scope(guest):
     left_unknown(ledger, replace(OLD, account=guest), "o1")
 
     assert found(ledger, OLD) == []
-    assert found(ledger, replace(HERE, account="account:x")) == [Other(OLD.name, guest, 1, 0)]
+    assert found(ledger, replace(OLD, account="account:x")) == [Other(OLD.name, guest, 1, 0)]
     (line,) = look(ledger, HERE)
     assert f"--principal {guest}" in line
     left_unknown(ledger, replace(HERE, account=guest), "o1")
     assert look(ledger, HERE) == []
+
+
+def test_the_guests_of_the_front_are_told_by_what_it_makes_of_them():
+    client = Client("secret", "c", "a/b")
+    for guests in (Guests((client,)), Guests(forward_auth=True), Guests((client,), True)):
+        headers = {b"authorization": b"Bearer secret", b"fencekit-token": b"secret"}
+        principal = guests.admit(headers)
+        assert principal
+        for account in ("", "account:0f"):
+            assert guest_in(with_guest(account, principal)) == (account, principal)
+    assert guest_in("account:0f") == ("account:0f", "")
 
 
 @pytest.mark.parametrize(
