@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fencekit.ledger import crash
 from fencekit.wire import protocol
 from fencekit.wire.errors import HttpRefused, NeverLeft, Unanswered, WireError
 from fencekit.wire.events import Event, event_bytes, events
@@ -123,6 +124,7 @@ class Exchange:
 
         async def trace(name: str, _info: Any) -> None:
             if name == "http11.send_request_body.complete" and (call := self.call) is not None:
+                crash.point("posted")
                 loop.call_soon(desk.turn, lambda at: desk.gate.sent(call, at))
 
         client = desk.client_for(fenced=self.call is not None)

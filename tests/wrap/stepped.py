@@ -2,7 +2,8 @@
 
 `python -m tests.wrap.stepped` on standard streams. At the step that FENCEKIT_STEP names the server
 kills itself or, where FENCEKIT_GATE is the stem of two FIFOs, tells on the first that it is there,
-and goes on when somebody opens the second. Its effect is a line in the file FENCEKIT_EFFECTS.
+and goes on when somebody opens the second. A call's own arguments `step` and `gate` come before
+the variables. Its effect is a line in the file FENCEKIT_EFFECTS.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import sys
 STEPS = ("idle", "asked", "fired", "half answered", "answered")
 
 
+asked: dict[str, str] = {}
+
+
 def reach(step: str) -> None:
     """Die or wait here, if this is the step."""
-    if os.environ.get("FENCEKIT_STEP") != step:
+    if asked.get("step", os.environ.get("FENCEKIT_STEP")) != step:
         return
     sys.stdout.flush()
-    gate = os.environ.get("FENCEKIT_GATE")
+    gate = asked.get("gate", os.environ.get("FENCEKIT_GATE"))
     if gate is None:
         os.kill(os.getpid(), signal.SIGKILL)
     else:
@@ -43,6 +47,8 @@ def main() -> None:
     for line in sys.stdin:
         message = json.loads(line)
         if message.get("method") == "tools/call":
+            asked.clear()
+            asked.update(message["params"].get("arguments", {}))
             reach("asked")
             with open(os.environ["FENCEKIT_EFFECTS"], "a", encoding="utf-8") as file:
                 file.write("effect\n")
@@ -50,7 +56,9 @@ def main() -> None:
             answer(message["id"], {"content": [{"type": "text", "text": "charge_id"}]})
             reach("answered")
         elif "id" in message:
-            answer(message["id"], {"tools": [{"name": "charge_card"}]})
+            version = message.get("params", {}).get("protocolVersion")
+            says = {"protocolVersion": version, "capabilities": {}, "serverInfo": {}}
+            answer(message["id"], {"tools": [{"name": "charge_card"}], **says})
             if message["method"] == "tools/list":
                 reach("idle")
 

@@ -42,6 +42,8 @@ PAID = {"content": [{"type": "text", "text": "paid"}], "big": 2**70, "unknown": 
 class Shop:
     """An HTTP server that charges; each effect is counted when its call has come in whole."""
 
+    tools = TOOLS
+
     def __init__(self) -> None:
         self.effects: list[Any] = []
         self.seen: list[tuple[str, dict[str, str], Any]] = []
@@ -62,7 +64,7 @@ class Shop:
             body = {"jsonrpc": "2.0", "id": message["id"], "result": result}
             it.json(body, Mcp_Session_Id=f"s{len(self.seen)}")
         elif message["method"] == "tools/list":
-            it.answer(message, {"tools": TOOLS})
+            it.answer(message, {"tools": self.tools})
         else:
             self.other(it, message)
 
