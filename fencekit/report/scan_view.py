@@ -135,6 +135,13 @@ def hops(write: Json) -> list[Json]:
     return [*chain, end]
 
 
+WRAPS: dict[bool | None, str] = {
+    True: "wraps the write",
+    False: "does not repeat the write",
+    None: "may wrap the write: the source leaves it open",
+}
+
+
 def facts(tool: Json) -> Iterator[tuple[str, str, int, str]]:
     """Yield the guards, retries and mechanisms of a row: (what, file, line, words)."""
     for guard in tool["guards"]:
@@ -145,7 +152,7 @@ def facts(tool: Json) -> Iterator[tuple[str, str, int, str]]:
             f"{guard['kind']} {guard.get('name') or ''}".strip(),
         )
     for retry in tool["retries"]:
-        words = "wraps the write" if retry.get("wraps_write") else "beside the write"
+        words = WRAPS[retry.get("wraps_write")]
         yield "retry", retry["file"], retry["line"], words
     for item in tool["mechanisms"]:
         yield "mechanism", item["file"], item["line"], f"{item['kind']}: {item['note']}"

@@ -140,7 +140,6 @@ def entry(row: Row, twin: Row | None) -> dict[str, Any]:
             "file": module.path if module else tool.file,
             "line": max(function.line, 1),
         }
-    retries = {(r.file, r.line) for h in row.hits for r in h.retries}
     return {
         "name": tool.name,
         "declared_name": tool.declared_name or tool.name,
@@ -173,14 +172,27 @@ def entry(row: Row, twin: Row | None) -> dict[str, Any]:
             {"kind": g.kind, "file": g.file, "line": max(g.line, 1), "name": g.name}
             for g in row.guards
         ],
-        "retries": [
-            {"file": f, "line": max(n, 1), "wraps_write": True} for f, n in sorted(retries)
-        ],
+        "retries": retries_of(row),
         "mechanisms": [
             {"kind": m.kind, "file": m.file, "line": max(m.line, 1), "note": m.note}
             for m in row.mechanisms
         ],
     }
+
+
+def retries_of(row: Row) -> list[dict[str, Any]]:
+    """Return the places that send again; one that wraps a write counts as that for all of them."""
+    places: dict[tuple[str, int], set[bool | None]] = {}
+    for retry in (r for h in row.hits for r in h.retries):
+        places.setdefault((retry.file, max(retry.line, 1)), set()).add(retry.wraps)
+    return [
+        {"file": file, "line": line, "wraps_write": _any(told)}
+        for (file, line), told in sorted(places.items())
+    ]
+
+
+def _any(told: set[bool | None]) -> bool | None:
+    return True if True in told else None if None in told else False
 
 
 def write(row: Row, hit: Hit) -> list[dict[str, Any]]:

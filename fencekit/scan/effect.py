@@ -22,6 +22,7 @@ class Effect:
     weak: bool = False
 
 
+VERSION = re.compile(r"/v\d+$")  # of a Go module: `github.com/go-resty/resty/v2`
 NOTHING = Effect("", False, True)
 
 
@@ -41,6 +42,7 @@ def root_of(value: Ext) -> str:
 @functools.lru_cache(maxsize=20_000)
 def from_library(root: str, libraries: tuple[str, ...]) -> bool:
     """Tell whether a module belongs to one of some libraries."""
+    root = VERSION.sub("", root)
     if not root:
         return False
     first = re.split(r"[/.:]", root.lstrip("@"))[0]
@@ -49,7 +51,7 @@ def from_library(root: str, libraries: tuple[str, ...]) -> bool:
             return True
         if first == library and library not in ("http", "https", "os", "time", "log", "request"):
             return True
-        if root.endswith("/" + library):
+        if root.endswith("/" + library) and library != "core":  # `@octokit/core` is not Rust's
             return True
     return False
 

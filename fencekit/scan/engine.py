@@ -16,6 +16,7 @@ from typing import Any
 
 from fencekit.scan import document, siblings, words
 from fencekit.scan.candidates import Row, judge
+from fencekit.scan.clients import Clients
 from fencekit.scan.documents import Documents
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import FileFacts, Module
@@ -155,7 +156,8 @@ def _scan(path: Path, options: Options) -> dict[str, Any]:
     ev = Evaluator(project)
     finder = Finder(ev)
     walks: Walks = {}
-    rows = [row_of(ev, tool, walks) for tool in finder.find()]
+    clients = Clients(ev)
+    rows = [row_of(ev, tool, walks, clients) for tool in finder.find()]
     siblings.compare(rows)
     unknowns = [
         {
@@ -194,7 +196,7 @@ def _scan(path: Path, options: Options) -> dict[str, Any]:
 Walks = dict[tuple[object, ...], tuple[Func, Walked]]
 
 
-def row_of(ev: Evaluator, tool: Tool, walks: Walks) -> Row:
+def row_of(ev: Evaluator, tool: Tool, walks: Walks, clients: Clients) -> Row:
     """Walk from one tool's handler, unless its twin's walk is known, and judge what was found."""
     if tool.handler is None:
         return judge(tool, by_operation(tool, Walked()))
@@ -203,6 +205,7 @@ def row_of(ev: Evaluator, tool: Tool, walks: Walks) -> Row:
     key = (*ids, tool.name, tool.dispatch, tool.data)
     if key not in walks or func.given:
         walks[key] = (func, walk_of(ev, tool, func))
+        clients.add(walks[key][1])
     return judge(tool, by_operation(tool, walks[key][1]))
 
 

@@ -59,6 +59,9 @@ def _methods(ev: Evaluator, call: Call, env: Env) -> tuple[set[str], bool]:
     return found & words.HTTP_VERBS_UPPER, unsure
 
 
+DIRECT = (("default",), ("request",))
+
+
 def http_call(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> Effect:
     """Return the write of a call of an HTTP library."""
     last = value.last.lower()
@@ -69,7 +72,8 @@ def http_call(ev: Evaluator, value: Ext, call: Call, env: Env, around: str) -> E
         verb and last not in ("get",) and last.startswith(tuple(words.HTTP_VERBS))
     ):
         return http_effect(ev, verb, call, env, around)
-    if last in WRAPS_METHOD or (not value.steps) or value.steps in (("default",), ("request",)):
+    itself = value.steps[-1:] == ("()",) and not isinstance(call.callee, Member)  # `client(config)`
+    if itself or last in WRAPS_METHOD or not value.steps or value.steps in DIRECT:
         if last == "send" and any(s.lower() in words.HTTP_VERBS for s in value.steps):
             return NOTHING  # the builder's own verb was judged already
         found, unsure = _methods(ev, call, env)

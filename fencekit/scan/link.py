@@ -36,6 +36,7 @@ from fencekit.scan.facts import (
     Switch,
     Try,
 )
+from fencekit.scan.policies import runs_again
 from fencekit.scan.retries import is_retry, last_name, loop_retries
 from fencekit.scan.scopes import children, heads
 from fencekit.scan.values import (
@@ -113,7 +114,9 @@ class Walker:
         pushed = 0
         for mark in function.marks:
             name = called_name(mark) if isinstance(mark, Call) else last_name(mark)
-            if is_retry(name):
+            told = mark.callee if isinstance(mark, Call) else mark
+            home = self.ev.open_env(function.parent) if function.parent is not None else env
+            if is_retry(name) or runs_again(self.ev, told, home):
                 self._retries.append(Retry(hop.file, mark.line, name))
                 pushed += 1
         steps, visits = self.ev.budget, self._budget
@@ -283,7 +286,7 @@ class Walker:
         stores.note(
             self.found, call, name, env.file, self._order, failing=bool(self._handler_depth)
         )
-        retry = is_retry(name) and self._sends_again(name, call, env)
+        retry = self._sends_again(name, call, env)
         if retry:
             self._retries.append(Retry(env.file, call.line, name))
         again = resent.lines(env.function).get(id(call), ())
@@ -300,6 +303,8 @@ class Walker:
                     self._elementwise(obj, call, env, chain)
                     handled = True
                     continue
+                if retry and isinstance(obj, Func):  # `(|| send()).retry(…)`
+                    self.walk(obj, self.ev.enter(obj, [], {}, env), chain)
                 for value in self.ev.member(obj, callee.name, env, callee.line):
                     self._apply(value, call, env, chain, name)
         else:
@@ -311,16 +316,20 @@ class Walker:
         del self._retries[len(self._retries) - retry - len(again) :]
 
     def _sends_again(self, name: str, call: Call, env: Env) -> bool:
-        """Tell whether a call named like a retry is one: it is handed code, or is itself code.
+        """Tell whether a call runs code again: by its name, or by the library it is of.
 
-        `client.resend(mail)` and `retryInvoice(id)` are acts, `fetchWithRetry(url)` is none.
+        It is handed code, or is itself code: `client.resend(mail)` and `retryInvoice(id)` are
+        acts, `fetchWithRetry(url)` is none.
         """
-        for arg in call.args:
-            if isinstance(arg.value, Lambda):
+        if not is_retry(name) and not runs_again(self.ev, call.callee, env):
+            return False
+        on = [call.callee.obj] if isinstance(call.callee, Member) else []
+        for code in (*on, *(a.value for a in call.args)):
+            if isinstance(code, Lambda):
                 return True
-            if any(isinstance(v, Func) for v in self.ev.eval(arg.value, env)):
+            if any(isinstance(v, Func) for v in self.ev.eval(code, env)):
                 return True
-        if words.split(name)[0] in AGAIN:
+        if not is_retry(name) or words.split(name)[0] in AGAIN:
             return False
         values = self.ev.eval(call.callee, env)
         return any(isinstance(v, Func) or (isinstance(v, Ext) and is_retry(v.root)) for v in values)

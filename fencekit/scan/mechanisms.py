@@ -157,7 +157,7 @@ def _retries(hits: list[Hit]) -> list[Mechanism]:
         if hit.effect.declarative:
             continue
         for retry in hit.retries:
-            if retry.by == "sent again":
+            if retry.by == "sent again" or retry.wraps is not True or not retry.blind:
                 continue
             note = f"The retry sends {hit.effect.what} again without looking at what was sent."
             out.append(Mechanism("method-blind-retry", retry.file, retry.line, note))

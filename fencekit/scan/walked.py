@@ -22,11 +22,17 @@ class Hop:
 
 @dataclass(slots=True, frozen=True)
 class Retry:
-    """A place that sends again, and what marks it."""
+    """A place that sends again, and what marks it.
+
+    `wraps` tells whether it repeats the write, None where the source does not say; `blind` that
+    it does so without a key that stays the same.
+    """
 
     file: str
     line: int
     by: str
+    wraps: bool | None = True
+    blind: bool = True
 
 
 @dataclass(slots=True, frozen=True)

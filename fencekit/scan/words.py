@@ -173,7 +173,8 @@ HTTP_LIBRARIES = (
     "undici", "ky", "superagent", "needle", "request", "cross-fetch", "isomorphic-fetch", "reqwest",
     "net/http", "resty", "ureq", "surf", "hyper", "curl_cffi", "http", "https", "java.net.http",
     "okhttp3", "org.springframework.web", "@nestjs/axios", "retryablehttp", "ofetch", "treq",
-    "niquests",
+    "niquests", "aiohttp_retry", "fetch-retry", "@vercel/fetch-retry", "node-fetch-retry",
+    "requestretry", "reqwest_middleware", "go-retryablehttp", "resty.dev",
 )  # fmt: skip
 # Libraries whose calls have no effect outside the process, whatever their verbs.
 QUIET_LIBRARIES = (
@@ -331,6 +332,10 @@ RETRY = _words(
     "retry retries retrying attempt attempts backoff retryable tenacity resend tries stamina"
 )
 RETRY_NOT = _words("after limit no not without disable")
+# Words of options that say how, not whether: `retry_delay`, `onRetry`, `retryStatusCodes`.
+RETRY_ASIDE = _words(
+    "delay wait interval on status statuses codes code backoff factor timeout max_time"
+)
 STORES = _words(
     "seen processed dedup dedupe idempotency existing already completed cache ledger store handled "
     "sent executed known recorded keys"

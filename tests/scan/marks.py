@@ -7,7 +7,8 @@ that is no mark:
     // expect: write=NAME                          a write of that tool is reported here
     // expect: mechanism=KIND tool=NAME
     // expect: guard=KIND tool=NAME
-    // expect: retry=NAME                          what sends that tool's write again
+    // expect: retry=NAME [beside|open]            what sends that tool's write again; `beside`: not
+                                                   this write, `open`: the source leaves it open
     // expect: skipped=REASON                      this file is not read; `_` for a space
 
 Several marks may stand in one comment, parted by `;`. `#`, `//`, `--` and `/*` begin comments; in
@@ -25,6 +26,7 @@ from typing import Any
 MARK = re.compile(r"(?:#|//|--|/\*|<!--)\s*expect:\s*(.*?)\s*(?:\*/|-->)?\s*$")
 JSON_MARK = re.compile(r"\"x-expect\":\s*\"([^\"]*)\"")
 FLAGS = frozenset({"candidate", "declarative", "money", "unresolved"})
+WRAPS: dict[bool | None, tuple[str, ...]] = {True: (), False: ("beside",), None: ("open",)}
 KEYS = frozenset({"tool", "write", "mechanism", "guard", "retry", "skipped"})
 ONLY_WHERE_MARKED = frozenset({"other", "declarative"})
 
@@ -60,13 +62,16 @@ def _fact(words: list[str], file: str, line: int, where: str) -> Fact:
     pairs = dict(w.split("=", 1) for w in words if "=" in w)
     flags = sorted(w for w in words if "=" not in w)
     place = f"{file}:{line}"
-    if not pairs or not set(pairs) <= KEYS or not set(flags) <= FLAGS:
+    allowed = {w for told in WRAPS.values() for w in told} if "retry" in pairs else FLAGS
+    if not pairs or not set(pairs) <= KEYS or not set(flags) <= allowed:
         raise ValueError(f"{where}: no mark: {' '.join(words)}")
     for kind in ("mechanism", "guard"):
         if kind in pairs:
             return (kind, pairs[kind], pairs["tool"], place)
     if "skipped" in pairs:
         return ("skipped", pairs["skipped"].replace("_", " "), file)
+    if "retry" in pairs:
+        return ("retry", pairs["retry"], place, *flags)
     if "tool" in pairs:
         return ("tool", pairs["tool"], place, *flags)
     kind = next(iter(pairs))
@@ -83,7 +88,7 @@ def reported(document: dict[str, Any]) -> set[Fact]:
             out |= {("write", name, place(w)) for w in tool["writes"]}
         out |= {("mechanism", m["kind"], name, place(m)) for m in tool["mechanisms"]}
         out |= {("guard", g["kind"], name, place(g)) for g in tool["guards"]}
-        out |= {("retry", name, place(r)) for r in tool["retries"]}
+        out |= {("retry", name, place(r), *WRAPS[r["wraps_write"]]) for r in tool["retries"]}
     return out
 
 

@@ -42,6 +42,7 @@ from fencekit.scan.facts import (
     Template,
     Try,
 )
+from fencekit.scan.languages.resending import Resends
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -66,6 +67,7 @@ class Language:
     stmts: dict[str, StmtRule]
     self_names: frozenset[str] = frozenset()
     block_value: bool = False  # the last expression of a body is its value
+    resends: Resends = field(default_factory=Resends)  # what its libraries do about sending again
     finish: Callable[[Lowering], list[Stmt] | None] | None = None  # what a whole file adds
     comment_types: frozenset[str] = frozenset({"comment", "line_comment", "block_comment"})
 

@@ -43,6 +43,7 @@ from fencekit.scan.languages.go_values import (
     literal_value,
     spec,
 )
+from fencekit.scan.languages.resending import GO
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -280,4 +281,4 @@ STMTS = {
     "comment": nothing(),
 }
 
-LANGUAGE = Language("go", (".go",), tree_sitter_go.language, QUERY, EXPRS, STMTS)
+LANGUAGE = Language("go", (".go",), tree_sitter_go.language, QUERY, EXPRS, STMTS, resends=GO)

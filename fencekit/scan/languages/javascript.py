@@ -34,6 +34,7 @@ from fencekit.scan.facts import (
     Switch,
     Try,
 )
+from fencekit.scan.languages import resending
 from fencekit.scan.languages.base import (
     Language,
     Lowering,
@@ -561,12 +562,15 @@ STMTS = {
 _THIS = frozenset({"this"})
 JAVASCRIPT = Language(
     "javascript", (".js", ".mjs", ".cjs", ".jsx"), tree_sitter_javascript.language,
-    JS_QUERY, EXPRS, STMTS, _THIS,
+    JS_QUERY, EXPRS, STMTS, _THIS, resends=resending.JAVASCRIPT,
 )  # fmt: skip
 TYPESCRIPT = Language(
     "typescript", (".ts", ".mts", ".cts"), tree_sitter_typescript.language_typescript,
-    TS_QUERY, EXPRS, STMTS, _THIS,
+    TS_QUERY, EXPRS, STMTS, _THIS, resends=resending.JAVASCRIPT,
 )  # fmt: skip
-TSX = Language("tsx", (".tsx",), tree_sitter_typescript.language_tsx, TS_QUERY, EXPRS, STMTS, _THIS)
+TSX = Language(
+    "tsx", (".tsx",), tree_sitter_typescript.language_tsx,
+    TS_QUERY, EXPRS, STMTS, _THIS, resends=resending.JAVASCRIPT,
+)  # fmt: skip
 
 _ = (Block, Do, ListOf)

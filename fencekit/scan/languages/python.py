@@ -55,6 +55,7 @@ from fencekit.scan.languages.base import (
     string,
     wrap,
 )
+from fencekit.scan.languages.resending import PYTHON
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -466,6 +467,7 @@ LANGUAGE = Language(
     exprs=EXPRS,
     stmts=STMTS,
     self_names=frozenset({"self", "cls"}),
+    resends=PYTHON,
 )
 
 _ = (Arg, ListOf)

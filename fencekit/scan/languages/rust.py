@@ -38,6 +38,7 @@ from fencekit.scan.languages.base import (
     nothing,
     wrap,
 )
+from fencekit.scan.languages.resending import RUST
 from fencekit.scan.languages.rust_calls import (
     assignment,
     call,
@@ -316,5 +317,6 @@ LANGUAGE = Language(
     EXPRS,
     STMTS,
     block_value=True,
+    resends=RUST,
     finish=crate_names,
 )
