@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import secrets
-import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,21 +22,26 @@ import psycopg
 from psycopg import errors as pg_errors
 from psycopg.conninfo import conninfo_to_dict
 
-from fencekit.core.errors import LedgerError, LedgerFull, LedgerUnavailable
+from fencekit.core.errors import InvalidRequest, LedgerError, LedgerFull, LedgerUnavailable
 from fencekit.ledger.base import AUDIT_KEPT, AUDIT_ROWS, Description
 from fencekit.ledger.conditional import ConditionalLedger
 from fencekit.ledger.groups import Group, Stored, Written, common_to, written
 from fencekit.ledger.password import read_password
 from fencekit.ledger.postgres_arrays import Booleans, Byteas, Int4s, Int8s, Texts, register
+from fencekit.ledger.postgres_pool import STATEMENT_SECONDS, BoundedConnection, Busy, Pool
 from fencekit.ledger.postgres_schema import DEFAULT, check_name, migrate, version_of
 from fencekit.ledger.server_url import joined, parameters, without_secrets
 
 DEFAULT_PORT = 5432
 CONNECT_SECONDS = 5
-STATEMENT_SECONDS = 5.0
-"""For how long a statement is waited for; a server that is stopped never says that it is."""
+MOST_CONNECTIONS = 100
+CONNECTIONS = 2
+"""How many connections a process opens at the most: one that decides, one that looks and sweeps."""
 MIGRATE_SECONDS = 30.0
 """The same while the schema is made: other processes may be making it first."""
+
+# What a URL tells this ledger, and not libpq.
+_OURS = ("schema", "password_file", "pool")
 
 _ALL = -1
 """Stands for all groups, where something is compared once for all of them."""
@@ -49,30 +53,12 @@ _WRITE = (
 )
 
 
-class BoundedConnection(psycopg.Connection[Any]):
-    """A connection that waits `limit` seconds for the server, whatever state that is in.
-
-    Only the client can set this limit: a server that is stopped, or cut off without a word, keeps
-    no time-out of its own.
-    """
-
-    limit = STATEMENT_SECONDS
-
-    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """Carry out one exchange with the server. Raises `psycopg.OperationalError` when late."""
-        limit = self.limit if timeout is None else timeout
-        try:
-            return super().wait(gen, interval, limit)
-        except pg_errors._WaitTimeout:
-            # What is merely slow should not go on holding locks for a caller that has left.
-            self._try_cancel(timeout=1.0)
-            raise psycopg.OperationalError(f"it did not answer within {limit:g} s") from None
-
-
 class PostgresStore:
     """Opaque values in one table of one schema.
 
-    `limit` bounds each statement, in seconds; `made` says that the schema is there.
+    `limit` bounds each statement and each wait for a connection, in seconds; `made` says that the
+    schema is there. `pool` is how many connections this store and its siblings open at the most: it
+    keeps one for itself, and they share the others (with a pool of one, they share that).
     """
 
     def __init__(
@@ -83,19 +69,20 @@ class PostgresStore:
         limit: float = STATEMENT_SECONDS,
         *,
         made: bool = False,
+        pool: int = CONNECTIONS,
     ) -> None:
         self._conninfo = conninfo
         self._password = password
         self._schema = check_name(schema)
         self._read, self._write = _READ.format(schema), _WRITE.format(schema)
         self._limit = limit
-        self._lock = threading.Lock()
-        self._db: BoundedConnection | None = None
+        self._most = pool
+        self._pool = Pool(self._connect, 1, limit)
+        self._others = self._pool if pool == 1 else Pool(self._connect, pool - 1, limit)
         if made:
             return
         try:
-            with self._translated():
-                db = self._connection()
+            with self._connection() as db:
                 db.limit = MIGRATE_SECONDS
                 migrate(db, self._schema)
                 db.limit = limit
@@ -103,19 +90,34 @@ class PostgresStore:
             self.close()
             raise
 
-    def _connection(self) -> BoundedConnection:
-        if self._db is None or self._db.closed:
-            self._db = BoundedConnection.connect(
-                self._conninfo,
-                password=self._password,
-                autocommit=True,
-                prepare_threshold=None,
-                connect_timeout=CONNECT_SECONDS,
-                application_name="fencekit",
-            )
-            self._db.limit = self._limit
-            register(self._db)
-        return self._db
+    def _connect(self) -> BoundedConnection:
+        db = BoundedConnection.connect(
+            self._conninfo,
+            password=self._password,
+            autocommit=True,
+            prepare_threshold=None,
+            connect_timeout=CONNECT_SECONDS,
+            application_name="fencekit",
+        )
+        db.limit = self._limit
+        register(db)
+        return db
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[BoundedConnection]:
+        """Lend a connection; what fails is told in words."""
+        place = _place(self._conninfo)
+        try:
+            with self._pool.connection() as db:
+                yield db
+        except Busy:
+            raise LedgerUnavailable(
+                f"the {self._most} connections of this process to the ledger at {place} were in "
+                f"use for {self._pool.wait:g} s: nothing was admitted; allow more with ?pool= in "
+                "the URL, or look at what holds them"
+            ) from None
+        except psycopg.Error as problem:
+            raise _in_words(place, problem) from None
 
     def read(self, keys: Sequence[bytes]) -> tuple[dict[bytes, Stored], int]:
         """Return what stands under each key, and the server's clock."""
@@ -130,8 +132,8 @@ class PostgresStore:
         return written(groups, failed, versions, ms)
 
     def _fetch(self, query: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        with self._lock, self._translated():
-            return self._connection().execute(query, parameters, binary=True).fetchall()
+        with self._connection() as db:
+            return db.execute(query, parameters, binary=True).fetchall()
 
     def scan(self, prefix: bytes, after: bytes, limit: int) -> list[tuple[bytes, Stored]]:
         """Return values in the order of their keys."""
@@ -180,14 +182,14 @@ class PostgresStore:
 
     def counters(self) -> list[bytes]:
         """Return the counters that processes saved."""
-        with self._lock, self._translated():
-            rows = self._connection().execute(f"SELECT counts FROM {self._schema}.counters")
+        with self._connection() as db:
+            rows = db.execute(f"SELECT counts FROM {self._schema}.counters")
             return [row[0].encode() for row in rows.fetchall()]
 
     def save_counters(self, process: str, counts: bytes) -> None:
         """Replace the counters of one process."""
-        with self._lock, self._translated():
-            self._connection().execute(
+        with self._connection() as db:
+            db.execute(
                 f"INSERT INTO {self._schema}.counters VALUES (%s, %s) "
                 "ON CONFLICT (process) DO UPDATE SET counts = excluded.counts",
                 (process, counts.decode()),
@@ -195,16 +197,12 @@ class PostgresStore:
 
     def describe(self) -> Description:
         """Say where this is, and whether a lost server loses what was acknowledged."""
-        with self._lock, self._translated():
-            row = (
-                self._connection()
-                .execute(
-                    "SELECT current_setting('server_version'), current_setting('fsync'), "
-                    "current_setting('full_page_writes'), "
-                    "current_setting('synchronous_standby_names')"
-                )
-                .fetchone()
-            )
+        with self._connection() as db:
+            row = db.execute(
+                "SELECT current_setting('server_version'), current_setting('fsync'), "
+                "current_setting('full_page_writes'), "
+                "current_setting('synchronous_standby_names')"
+            ).fetchone()
         assert row is not None
         version, fsync, pages, standby = row
         synced = fsync == "on" and pages == "on"
@@ -216,31 +214,25 @@ class PostgresStore:
 
     def is_made(self) -> bool:
         """Whether the schema is there; makes nothing."""
-        with self._lock, self._translated():
-            return version_of(self._connection(), self._schema) is not None
+        with self._connection() as db:
+            return version_of(db, self._schema) is not None
 
     def sibling(self) -> PostgresStore:
-        """Return another connection to the same schema."""
-        return PostgresStore(self._conninfo, self._schema, self._password, self._limit, made=True)
+        """Return a store of the same schema over the other connections."""
+        sibling = PostgresStore(
+            self._conninfo,
+            self._schema,
+            self._password,
+            self._limit,
+            made=True,
+            pool=self._most,
+        )
+        sibling._pool, sibling._others = self._others, self._pool
+        return sibling
 
     def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
-            if self._db is not None:
-                self._db.close()
-
-    @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except psycopg.Error as problem:
-            if self._db is not None and isinstance(
-                problem, psycopg.OperationalError | psycopg.InterfaceError
-            ):
-                with contextlib.suppress(psycopg.Error):
-                    self._db.close()
-                self._db = None
-            raise _in_words(_place(self._conninfo), problem) from None
+        """Close the connections."""
+        self._pool.close()
 
 
 def lock_of(schema: str, key: bytes) -> int:
@@ -321,7 +313,11 @@ def _in_words(place: str, problem: psycopg.Error) -> LedgerError:
 
 
 def open_url(url: str) -> ConditionalLedger:
-    """Open the ledger of a `postgresql://` URL; `?schema=NAME` chooses the schema."""
+    """Open the ledger of a `postgresql://` URL.
+
+    `?schema=NAME` chooses the schema, `?pool=N` how many connections this process opens at the
+    most, `?password_file=PATH` where the password is.
+    """
     return ConditionalLedger(without_secrets(url), _store(url), secrets.token_hex(16))
 
 
@@ -339,13 +335,16 @@ def _store(url: str, *, made: bool = False) -> PostgresStore:
     query = parameters(parts)
     schema = query.pop("schema", DEFAULT)
     password = read_password(query.pop("password_file", None))
-    return PostgresStore(joined(parts, query), schema, password, made=made)
+    pool = query.pop("pool", str(CONNECTIONS))
+    if not pool.isdecimal() or not 1 <= int(pool) <= MOST_CONNECTIONS:
+        raise InvalidRequest(f"postgresql: takes ?pool=NUMBER from 1 to {MOST_CONNECTIONS}")
+    return PostgresStore(joined(parts, query), schema, password, made=made, pool=int(pool))
 
 
 def addresses(url: str) -> list[tuple[str, int]]:
     """Return the hosts (or folders of sockets) and ports of a URL, as libpq reads it."""
     parts = urlsplit(url)
-    asked = {k: v for k, v in parameters(parts).items() if k not in ("schema", "password_file")}
+    asked = {k: v for k, v in parameters(parts).items() if k not in _OURS}
     told = conninfo_to_dict(joined(parts, asked))
     hosts = str(told.get("hostaddr") or told.get("host") or "localhost").split(",")
     ports = str(told.get("port") or DEFAULT_PORT).split(",")

@@ -119,7 +119,7 @@ def test_a_backend_stopped_in_the_middle_of_a_write_admits_once(impatient, schem
         other.execute(
             "SELECT pg_advisory_xact_lock(%s)", (lock_of(schema, intent_key(IntentKey("", "pay"))),)
         )
-        impatient.ledger._store._db.limit = 2.0
+        impatient.ledger._store._pool.idle[0].limit = 2.0
         asking = threading.Thread(target=ask)
         asking.start()
         backend = _waiting_for_a_lock(server, schema)
@@ -270,21 +270,22 @@ def test_the_audit_waits_for_a_line_that_commits_late(url, schema, server):
     with Fence(calls=Calls(ledger, FenceConfig())) as fence, Fence.open(url) as other:
         follower = other.ledger.audit
         fence.prepare("first", "t")
-        store._db.autocommit = False
+        (db,) = store._pool.idle
+        db.autocommit = False
         fence.prepare("late", "t")
         other.prepare("early", "t")
         seen = list(follower())
         assert [event["intent"] for _, event in seen] == ["first"]
-        store._db.commit()
-        store._db.autocommit = True
+        db.commit()
+        db.autocommit = True
         seen += follower(seen[-1][0])
         assert [event["intent"] for _, event in seen] == ["first", "late", "early"]
         assert [number for number, _ in seen] == [1, 2, 3]
-        store._db.autocommit = False
+        db.autocommit = False
         fence.prepare("never", "t")
         other.prepare("last", "t")
-        store._db.rollback()
-        store._db.autocommit = True
+        db.rollback()
+        db.autocommit = True
         assert [(n, e["intent"]) for n, e in follower(3)] == [(5, "last")]
 
 

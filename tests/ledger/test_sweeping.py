@@ -71,7 +71,7 @@ def test_nobody_waits_for_a_sweep_that_hangs(fence):
     due, hanging, goes_on = side.due, threading.Event(), threading.Event()
 
     def hang(*page):
-        with side._lock:
+        with side._pool.connection() if hasattr(side, "_pool") else side._lock:
             hanging.set()
             goes_on.wait(30)
         return due(*page)
