@@ -124,7 +124,7 @@ def _of_special_library(ev: Evaluator, value: Ext, call: Call, env: Env) -> Effe
     if from_library(root, words.DOCUMENT_LIBRARIES):
         kept = "".join(words.split(last)) in words.KEEPS
         return Effect("file write", True, True, last) if kept else NOTHING
-    if from_library(root, words.SOCKET_LIBRARIES) and "()" in value.steps:
+    if root in words.SOCKET_LIBRARIES and "()" in value.steps:
         return socket_effect(ev, last, call, env)
     return None
 
@@ -182,7 +182,7 @@ def _by_verb(
         calls = value.steps.count("()")
         if (
             makes_type(value, env)
-            or sent_builder(value, name, call)
+            or sent_builder(value, name, call, env)
             or makes_client(parts)
             or configures(parts)
             or part_of_answer(value, env)
@@ -191,6 +191,8 @@ def _by_verb(
         plain = len(parts) == 1 and parts[0] in words.CONTAINER
         if plain and (near & words.IN_PROCESS or fills_new(value)):
             return None
+        if parts[0] == "new" and not calls:
+            return None  # `nbformat.v4.new_code_cell(text)` makes a value
         if plain and calls > 1 and not near & words.CLIENT and not acts_on_fetched(value, call):
             return None
         if name in words.MAKES_OF_MANY and value.steps[-2:-1] and value.steps[-2].endswith("s"):
@@ -231,6 +233,8 @@ def _imported(value: Value, name: str, call: Call) -> Effect | None:
     if name[:1].isupper():
         asked = parts[-1] in ("request", "command") and parts[0] != "request"
         return Effect(value.path, kind == "declaring", True, name) if asked else None
+    if parts[0] in words.MAKES or words.verb_of(parts[0]) == "":
+        return None
     sends = parts[0] in words.SENDS
     with_client = any(receiver_words(a.value) & words.CLIENT for a in call.args[:2])
     if set(parts[1:]) & words.MADE and not sends:

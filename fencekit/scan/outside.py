@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from fencekit.scan import words
 from fencekit.scan.facts import Call
 from fencekit.scan.values import Env, Ext
 
+FETCHES = frozenset({("get",), ("retrieve",), ("find",), ("fetch",)})
+# Steps that only wait for what was asked: `retrieveMessageById(id).complete().delete()`.
+WAITS = frozenset({"complete", "join", "block", "orElse", "orElseThrow", "unwrap", "await"})
 READ_RESULT = ("Get", "List", "Search", "Find", "Fetch")
 
 
@@ -48,7 +53,8 @@ def acts_on_fetched(value: Ext, call: Call) -> bool:
     plain = value.last in ("delete", "remove", "save")
     if plain and any(a.name is None and not a.spread for a in call.args):
         return False
-    return words.split(value.steps[-3])[:1] in (("get",), ("retrieve",), ("find",), ("fetch",))
+    called = [s for s, after in pairwise(value.steps[:-1]) if after == "()" and s not in WAITS]
+    return words.split(called[-1])[:1] in FETCHES if called else False
 
 
 def makes_client(parts: tuple[str, ...]) -> bool:
@@ -75,12 +81,15 @@ def plain_noun(parts: tuple[str, ...]) -> bool:
     return (parts[-1] in words.NOUNS and alone) or many or reads
 
 
-def sent_builder(value: Ext, name: str, call: Call) -> bool:
+def sent_builder(value: Ext, name: str, call: Call, env: Env) -> bool:
     """Tell whether a call only carries out what a builder's earlier step says."""
     if name in ("createStatement", "executeQuery"):
         return True
     if name == "send" and not call.args:
         return "()" in value.steps
+    module = env.function.module
+    if module is not None and module.language == "java" and name in CARRIES_OUT and not call.args:
+        return value.steps[-2:-1] == ("()",)
     asked = any(s.startswith(("query", "prepare", "sql")) for s in value.steps[:-1])
     if (
         len(value.steps) > 2 and value.steps[-2] == "()" and not call.args
@@ -88,6 +97,10 @@ def sent_builder(value: Ext, name: str, call: Call) -> bool:
         asked = asked or bool(words.verb_of(value.steps[-3]))
     asked = asked or "prepareStatement" in value.steps
     return asked and name in ("execute", "run", "exec", "send", "executeUpdate", "executeBatch")
+
+
+# Steps of Java's libraries that only send what the step before says: `ban(user).queue()`.
+CARRIES_OUT = frozenset({"complete", "queue", "submit", "execute", "block", "subscribe", "join"})
 
 
 def outside_type(value: Ext, env: Env) -> bool:

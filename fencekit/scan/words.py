@@ -42,7 +42,7 @@ ADDING = _words(
     "topup fund borrow repay settle tip donate gift lend bridge wrap unwrap delegate fulfill ship"
 )
 DECLARING = _words(
-    "deallocate disassociate respond rsvp "
+    "deallocate disassociate respond rsvp unban timeout "
     "set put update upsert replace delete remove destroy drop purge archive unarchive restore "
     "cancel void revoke close reopen approve reject enable disable activate deactivate lock unlock "
     "pin unpin rename move assign unassign label tag untag mark mute unmute ban block unblock "
@@ -113,6 +113,8 @@ SENDS = _words(
     "send submit publish broadcast transfer mint burn pay refund charge deploy withdraw deposit "
     "swap stake unstake upload invite"
 )
+# First words that make or secure a value: `ensure_async`, `make_filter`.
+MAKES = _words("ensure make new generate apply open commit set sync init order")
 # What functions make in this process: `createTransferInstruction`, `createPaymentUrl`.
 MADE = _words(
     "instruction instructions message options params schema error event handler middleware "
@@ -249,7 +251,7 @@ AGENT_FRAMEWORKS = (
     "@anthropic-ai/claude-agent-sdk", "rig", "dspy", "griptape", "swarm", "composio", "letta",
 )  # fmt: skip
 
-SOCKET_LIBRARIES = ("socket", "net", "ws", "websocket", "websockets", "zmq")
+SOCKET_LIBRARIES = frozenset({"socket", "net", "ws", "websocket", "websockets", "zmq"})
 REDIS_LIBRARIES = (
     "redis", "ioredis", "aioredis", "node-redis", "valkey", "iovalkey",
     "github.com/redis/go-redis",
