@@ -219,7 +219,9 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
         from fencekit.wire.stdio import Child
         from fencekit.wrap.stdio import ChildUpstream
 
-        return ChildUpstream(pump, lambda: Child(command, guarded=True), ended)
+        return ChildUpstream(
+            pump, lambda: Child(command, guarded=True), ended, stays=listen is not None
+        )
 
     if listen is not None:
         behind = wrap_http.behind(settings, record, (connect, headers), options)

@@ -30,10 +30,21 @@ RECORD_GRACE = 1.0
 
 
 class ChildUpstream:
-    """A server on the standard streams of a child; `ended` is called when it goes away."""
+    """A server on the standard streams of a child; `ended` is called when it goes away.
 
-    def __init__(self, pump: Pump, start: Callable[[], Child], ended: Callable[[], None]) -> None:
+    `stays`: the client's connection outlives the child, so all that waits must be answered.
+    """
+
+    def __init__(
+        self,
+        pump: Pump,
+        start: Callable[[], Child],
+        ended: Callable[[], None],
+        *,
+        stays: bool = False,
+    ) -> None:
         self._pump = pump
+        self._stays = stays
         self._start = start
         self._ended = ended
         self._closing = False
@@ -91,7 +102,8 @@ class ChildUpstream:
         how = "closed its output" if code is None else _how(code)
         for call in outbox.drop():
             pump.turn(lambda at, c=call: pump.gate.unsent(c, f"the server {how}", at))  # type: ignore[misc]
-        answer_all = pump.gate.modern and not self._closing
+        again = pump.gate.modern and not self._closing
+        answer_all = again or self._stays
 
         def gone(at: Moment) -> list[Action]:
             self._gone = True
@@ -99,7 +111,7 @@ class ChildUpstream:
             return pump.gate.server_gone(why, at, answer_all=answer_all)
 
         pump.turn(gone)
-        if not answer_all:
+        if not again:
             self._ended()
         else:
             child.close(CHILD_GRACE)  # and what is left of its group; another takes its place

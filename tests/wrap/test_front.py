@@ -15,12 +15,19 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
+import httpx2
 import psutil
 import pytest
 
 from fencekit.wire.client import Target
 from fencekit.wire.errors import HttpRefused, WireError
-from fencekit.wire.protocol import META_OUTCOME
+from fencekit.wire.protocol import (
+    HEADER_MISMATCH,
+    LATEST_MODERN,
+    META_CLIENT_CAPABILITIES,
+    META_OUTCOME,
+    META_PROTOCOL_VERSION,
+)
 from fencekit.wrap.clients import Client, Guests
 from fencekit.wrap.door import Listen
 from tests.wrap.test_stdio import servers
@@ -129,6 +136,62 @@ def ask(url: str, **headers: str) -> int:
     except urllib.error.HTTPError as error:
         error.close()
         return error.code
+
+
+HANGS = """
+import json, os, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["method"] == "initialize":
+        said = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": said}
+        print(json.dumps(answer), flush=True)
+    elif "id" in message:
+        os._exit(3)
+"""
+
+
+def test_what_waits_for_a_server_that_dies_is_answered(tmp_path):
+    with front(tmp_path, server=(sys.executable, "-c", HANGS)) as (url, _):
+        client = Target(url=url, era="legacy").connect()
+        said = client.request("resources/read", {"uri": "x:y"}, timeout=15.0)
+
+    assert "ended (exit code 3)" in said.error["message"]
+
+
+@pytest.mark.parametrize("wrong", [("mcp-name", "other"), ("mcp-method", "tools/list")])
+def test_a_request_whose_headers_deny_its_body_is_refused_and_not_answered_by_a_replay(
+    tmp_path, wrong
+):
+    meta = {META_PROTOCOL_VERSION: LATEST_MODERN, META_CLIENT_CAPABILITIES: {}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**CALL, "_meta": meta}}
+    right = {
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": LATEST_MODERN,
+        "mcp-method": "tools/call",
+        "mcp-name": CALL["name"],
+    }
+    with front(tmp_path) as (url, _):
+        ran, replayed, refused = (
+            httpx2.post(url, json=body, headers={**right, **dict(more)}, timeout=20).json()
+            for more in ([], [], [wrong])
+        )
+
+    assert META_OUTCOME not in ran["result"].get("_meta", {})
+    assert META_OUTCOME in replayed["result"]["_meta"]
+    assert refused["error"]["code"] == HEADER_MISMATCH
+
+
+def test_no_more_sessions_than_allowed_have_a_server(tmp_path):
+    with front(tmp_path, "--max-sessions", "2") as (url, process):
+        clients = [Target(url=url, era="legacy").connect() for _ in range(2)]
+        with pytest.raises(WireError, match="Too many open sessions"):
+            Target(url=url, era="legacy").connect()
+        assert len(servers(process.pid)) == 2
+        clients[0].close()
+        again = Target(url=url, era="legacy").connect()
+        assert len(again.list_tools()) == 2
+        assert len(servers(process.pid)) == 2
 
 
 def test_host_and_origin_are_checked_and_health_is_open(tmp_path):
