@@ -183,7 +183,9 @@ def by_verb_and_path(
         return NOTHING
     declares = verb in words.HTTP_DECLARATIVE and not set(words.split(where)) & words.ADDS_ANYWAY
     if verb == "POST":
+        makes = bool({"create", "new"} & set(words.split(around)))  # a label, and puts none on
         declares = bool(last_words & words.DECLARES_ANYWAY) and not last_words & words.ADDS_ANYWAY
+        declares = declares and not (makes and last_words <= {"label", "labels", "tags", "tag"})
         declares = declares or said == "declare"
     if tail and "." in tail[-1] and verb == "POST" and not said:
         certain = certain and bool(verb_says(words.split(tail[-1].rpartition(".")[2])[:1]))
