@@ -65,8 +65,13 @@ class Desk:
 
     @property
     def busy(self) -> bool:
-        """Whether any call is in flight."""
-        return self.gate.busy
+        """Whether a call is in flight, an outcome still owed, or a connection open.
+
+        A plain request whose answer may come on another stream some day does not count.
+        """
+        calls, exchanges = self.gate.calls, self._exchanges.values()
+        going = any(e.task is None or not e.task.done() for e in exchanges)
+        return bool(calls.by_key or len(calls.owed) or going)
 
     # --- from the client ---
 
@@ -77,9 +82,15 @@ class Desk:
         self._exchanges[exchange.ident] = exchange
         for old in list(self._exchanges.values())[: max(0, len(self._exchanges) - UNANSWERED)]:
             if old.resumable:
-                self.done(old)
+                self._give_up(old)
         self.turn(lambda at: self.gate.client(exchange.inner, at))
         return exchange
+
+    def _give_up(self, exchange: Exchange) -> None:
+        """Expect no answer to a plain request any more."""
+        self.done(exchange)
+        why = "its answer was not fetched"
+        self.turn(lambda at: self.gate.refused(exchange.inner, why, at))
 
     def tell(self, frame: Frame, headers: Headers) -> list[Frame]:
         """Put a notification or an answer through the gate; returns what is to be sent on."""

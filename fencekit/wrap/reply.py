@@ -62,11 +62,16 @@ class Reply:
         self._put += len(raw)
         if event_id:
             self._ids[event_id] = self._dropped + len(self._pieces)
-        if not self.heard:
-            while self._kept > MAX_KEPT and len(self._pieces) > 1:
-                self._kept -= len(self._pieces.pop(0))
-                self._dropped += 1
+        while self._kept > MAX_KEPT and len(self._pieces) > 1 and self._may_drop():
+            self._kept -= len(self._pieces.pop(0))
+            self._dropped += 1
+        while self._ids and self._ids[first := next(iter(self._ids))] < self._dropped:
+            del self._ids[first]
         self._changed()
+
+    def _may_drop(self) -> bool:
+        """Whether nobody connected still has to read the oldest piece."""
+        return not self.heard or self._put - self._kept + len(self._pieces[0]) <= self._read
 
     def whole(self, status: int, headers: Headers, body: bytes) -> None:
         """Say a whole answer at once."""

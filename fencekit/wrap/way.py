@@ -10,6 +10,7 @@ from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
     InboundLadderRejection,
     classify_inbound_request,
+    find_duplicated_routing_header,
     validate_mcp_param_headers,
 )
 
@@ -44,11 +45,14 @@ class Way:
     def refusal(frame: Frame, headers: Headers, gate: Gate) -> tuple[int, bytes] | None:
         """Return status and body with which a server refuses headers that contradict the body."""
         given = dict(headers)
+        twice = find_duplicated_routing_header(headers)
         if not is_modern(frame) and given.get(protocol.HEADER_PROTOCOL_VERSION) not in (
             protocol.MODERN_VERSIONS
         ):
             return None
         found = classify_inbound_request(frame.message, headers=given)
+        if twice is not None:
+            found = InboundLadderRejection(protocol.HEADER_MISMATCH, f"{twice} is there twice")
         if not isinstance(found, InboundLadderRejection):
             declared = gate.catalogue.declared.get(str(frame.params.get("name")), {})
             arguments = frame.params.get("arguments")

@@ -18,6 +18,8 @@ import uvicorn
 from fencekit.core.config import FenceConfig
 from fencekit.fence.draw import new_id
 from fencekit.wire.protocol import META_OUTCOME
+from fencekit.wrap import exchange
+from fencekit.wrap import relay as relay_module
 from fencekit.wrap.clients import EVERYBODY, Guests
 from fencekit.wrap.door import Door as FrontDoor
 from fencekit.wrap.door import Listen
@@ -132,12 +134,16 @@ def modern(message: Any) -> tuple[Any, dict[str, str]]:
 
 @contextlib.contextmanager
 def before(
-    tmp_path: Any, url: str, own: dict[str, str] | None = None, guests: Guests = EVERYBODY
+    tmp_path: Any,
+    url: str,
+    own: dict[str, str] | None = None,
+    guests: Guests = EVERYBODY,
+    **settings: Any,
 ) -> Iterator[Door]:
     """Serve a proxy in a thread of this process; `own` are its headers for the server."""
     record = Record(f"sqlite:{tmp_path / 'l.db'}", FenceConfig(), lambda: True)
-    settings = Settings(Rules(), Scope("t"), record.holder, new_id)
-    behind = Relay(settings, record, (url, own or {}), forward_auth=guests.forward_auth)
+    made = Settings(Rules(), Scope("t"), record.holder, new_id, **settings)
+    behind = Relay(made, record, (url, own or {}), forward_auth=guests.forward_auth)
     listen = Listen("127.0.0.1", 0)
     config = uvicorn.Config(
         FrontDoor(behind.web(listen), behind, guests), log_level="warning", lifespan="on"
@@ -334,12 +340,7 @@ def test_a_fenced_call_outlives_the_client_that_hung_up(tmp_path, era):
     shop.go.clear()
     with relay(tmp_path, shop) as (door, _):
         message, headers = modern(call(1)) if era == "modern" else (call(1), {})
-        raw = http.client.HTTPConnection(door.at.hostname, door.at.port, timeout=20)
-        given = {"Content-Type": "application/json", "Accept": "application/json"}
-        given |= {n.replace("_", "-"): v for n, v in headers.items()}
-        raw.request("POST", door.at.path, json.dumps(message), given)
-        assert shop.came.acquire(timeout=20)
-        raw.close()
+        hang_up(door, message, shop, **headers)
         shop.go.set()
         _, _, body = door.send(message, **headers)
 
@@ -563,6 +564,103 @@ def test_what_the_server_asks_in_a_fenced_call_reaches_its_client(tmp_path):
             rest = _data(response.read().decode())
 
     assert json.loads(rest[-1])["result"]["said"] == {"action": "accept"}
+
+
+def test_a_question_to_a_client_that_does_not_come_back_is_answered_for_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(exchange, "COMES_BACK", 0.05)
+
+    class Asking(Shop):
+        def charge(self, it, message):
+            gone.wait(20)
+            it.send_response(200)
+            it.send_header("Content-Type", "text/event-stream")
+            it.send_header("Connection", "close")
+            it.end_headers()
+            it.wfile.write(_event(id="q", method="elicitation/create", params={}).encode())
+            it.wfile.flush()
+            assert said.acquire(timeout=20)
+            it.wfile.write(_event(id=message["id"], result=PAID).encode())
+            it.close_connection = True
+
+        def __call__(self, it, message):
+            super().__call__(it, message)
+            if message and "method" not in message:
+                answers.append(message)
+                said.release()
+
+    answers: list[Any] = []
+    said, gone = threading.Semaphore(0), threading.Event()
+    shop = Asking()
+    with relay(tmp_path, shop) as (door, _):
+        session = session_of(door)
+        hang_up(door, call(1), shop, Mcp_Session_Id=session)
+        gone.set()
+        _, _, body = door.send(call(2), Mcp_Session_Id=session)
+
+    assert answers == [{"jsonrpc": "2.0", "id": "q", "result": {"action": "cancel"}}]
+    assert json.loads(body)["result"]["content"] == PAID["content"]
+    assert len(shop.effects) == 1
+
+
+def hang_up(door: Door, message: Any, shop: Shop, **headers: str) -> None:
+    """Send a call, and close the connection once the server has it."""
+    raw = http.client.HTTPConnection(door.at.hostname or "", door.at.port, timeout=20)
+    given = {"Content-Type": "application/json", "Accept": "application/json"}
+    given |= {n.replace("_", "-"): v for n, v in headers.items()}
+    raw.request("POST", door.at.path, json.dumps(message), given)
+    assert shop.came.acquire(timeout=20)
+    raw.close()
+
+
+def test_a_client_that_leaves_an_unfenced_request_leaves_the_server_too(tmp_path):
+    class Slow(Shop):
+        def other(self, it, message):
+            it.send_response(200)
+            it.send_header("Content-Type", "text/event-stream")
+            it.end_headers()
+            it.wfile.write(b"data: \n\n")
+            it.wfile.flush()
+            it.connection.settimeout(20)
+            left.append(it.connection.recv(1))
+            it.close_connection = True
+
+    left: list[bytes] = []
+    with relay(tmp_path, Slow()) as (door, _):
+        connection, response = door.open({"jsonrpc": "2.0", "id": 1, "method": "slow/thing"})
+        assert response.readline() == b"data: \n"
+        response.close()
+        connection.close()
+    assert left == [b""]
+
+
+def test_a_request_that_is_too_large_is_refused_before_the_server(tmp_path, monkeypatch):
+    monkeypatch.setattr(relay_module, "MAX_BODY", 1000)
+    shop = Shop()
+    with relay(tmp_path, shop) as (door, _):
+        assert door.send(call(1, "x" * 1000))[0] == 413
+    assert shop.seen == []
+
+
+def test_an_exposed_intent_is_added_to_the_list_and_taken_from_the_call(tmp_path):
+    shop = Shop()
+    with web(shop) as served, before(tmp_path, served.url, expose_intent=True) as door:
+        _, _, listed = door.send({"jsonrpc": "2.0", "id": 3, "method": "tools/list"})
+        message = call(7, token="tok")
+        message["params"]["arguments"]["fencekit_intent"] = "first"
+        first = door.send(message)[2]
+        again = door.send(message)[2]
+        message["params"]["arguments"]["fencekit_intent"] = "second"
+        second = door.send(message)[2]
+
+    tools = json.loads(listed)["result"]["tools"]
+    assert json.loads(listed)["id"] == 3
+    assert ["fencekit_intent" in t.get("inputSchema", {}).get("properties", {}) for t in tools] == [
+        True, False,
+    ]  # fmt: skip
+    assert shop.effects == [{"order": "o1"}, {"order": "o1"}]
+    sent = [m for _, _, m in shop.seen if m["method"] == "tools/call"]
+    assert [(m["id"], m["params"]["_meta"]["progressToken"]) for m in sent] == [(7, "tok")] * 2
+    assert [bool(mark(body)) for body in (first, again, second)] == [False, True, False]
 
 
 def test_host_origin_path_and_health_are_looked_at_before_the_server(tmp_path):

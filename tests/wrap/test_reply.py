@@ -80,10 +80,32 @@ def test_without_a_client_the_oldest_pieces_go(monkeypatch):
             it.put(b"%03d" % n, f"e{n}")
         it.end()
         reader = Reader()
-        await it.send_to(reader, "e1")
-        return reader.body
+        await it.send_to(reader, "e97")
+        return it.holds("e1"), reader.body
 
-    assert asyncio.run(play()) == b"097098099"
+    assert asyncio.run(play()) == (False, b"098099")
+
+
+def test_what_a_connected_client_has_read_is_not_kept_for_ever(monkeypatch):
+    monkeypatch.setattr(reply, "MAX_KEPT", 10)
+
+    async def play():
+        it = Reply()
+        it.open(200, SSE)
+        reader = Reader()
+        reading = asyncio.create_task(it.send_to(reader))
+        for n in range(100):
+            it.put(b"%03d" % n, f"e{n}")
+            await settle()
+        kept, ids = len(it._pieces), len(it._ids)
+        it.end()
+        await reading
+        return reader.body, kept, ids
+
+    body, kept, ids = asyncio.run(play())
+    assert body == b"".join(b"%03d" % n for n in range(100))
+    assert kept <= 4
+    assert ids <= 5
 
 
 def test_an_answer_that_ends_unsaid_is_an_empty_stream():
