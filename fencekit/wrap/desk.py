@@ -98,6 +98,9 @@ class Desk:
         cancelled = self._cancelled(frame)
         if cancelled is not None:
             return [frame] if self._cancel(cancelled) else []
+        if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+            for exchange in self._exchanges.values():
+                exchange.questions.pop(frame.key, None)
         return self._collect(frame)
 
     def _collect(self, frame: Frame) -> list[Frame]:

@@ -21,7 +21,7 @@ from fencekit.ledger import crash
 from fencekit.wire import protocol
 from fencekit.wire.errors import HttpRefused, NeverLeft, Unanswered, WireError
 from fencekit.wire.events import Event, event_bytes, events
-from fencekit.wire.frames import Frame, Kind, encode, parse
+from fencekit.wire.frames import Frame, IdKey, Kind, encode, parse
 from fencekit.wire.hops import Headers, downward
 from fencekit.wire.http import MAX_BODY, RESUME_ATTEMPTS, failure
 from fencekit.wrap.actions import Action, Call, Moment, Stage
@@ -98,6 +98,9 @@ class Exchange:
         self.call: Call | None = None
         self.task: asyncio.Task[None] | None = None
         self.resumable = False
+        # What the server asked in a fenced call and nobody has answered yet.
+        self.questions: dict[IdKey, Frame] = {}
+        self.reply.on_left = self._left_alone
         self._token = _token_of(frame)
         self._refusal: tuple[int, Headers, bytes] | None = None
         self._unreachable = False
@@ -235,8 +238,10 @@ class Exchange:
             over = self._answers(frame)
             answered = answered or over
             self._hears(frame, lambda raw=raw, over=over: self._say(raw, event.id, over=over))  # type: ignore[misc]
-            if frame.kind is Kind.REQUEST and self.call is not None and not self.reply.heard:
-                self._ask_later(frame)
+            if frame.kind is Kind.REQUEST and self.call is not None:
+                self.questions[frame.key] = frame
+                if not self.reply.heard:
+                    self._left_alone()
         await self.reply.room()
         return answered
 
@@ -252,14 +257,17 @@ class Exchange:
             message = {**frame.message, "params": params}
         self.desk.hears(said(frame, place, message))
 
-    def _ask_later(self, frame: Frame) -> None:
+    def _left_alone(self) -> None:
         """Answer for a client that does not come back, so that the server's call can end."""
+        if self.questions:
+            asyncio.get_running_loop().call_later(COMES_BACK, self._nobody)
 
-        def nobody() -> None:
-            if not self.reply.heard and not self.reply.ended:
-                self.desk.tell_server(for_nobody(frame), self.headers)
-
-        asyncio.get_running_loop().call_later(COMES_BACK, nobody)
+    def _nobody(self) -> None:
+        if self.reply.heard or self.reply.ended:
+            return
+        open_still, self.questions = self.questions, {}
+        for frame in open_still.values():
+            self.desk.tell_server(for_nobody(frame), self.headers)
 
     def _failed(self, error: WireError) -> None:
         """Say to the gate what became of a request that will not be answered."""

@@ -8,6 +8,7 @@ and for a while after. Belongs to one event loop.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from fencekit.wire.hops import Headers
@@ -32,6 +33,8 @@ class Reply:
         self._kept = self._put = self._read = 0
         self._readers = 0
         self._news = asyncio.Event()
+        # Called when nobody is connected any more although more may come.
+        self.on_left: Callable[[], None] = lambda: None
 
     def _changed(self) -> None:
         news, self._news = self._news, asyncio.Event()
@@ -112,6 +115,8 @@ class Reply:
             await send({"type": "http.response.body", "body": b""})
         finally:
             self._readers -= 1
+            if not self.heard and not self.ended:
+                self.on_left()
             self._changed()
 
     async def _pieces_to(self, send: Any, at: int, *, back: bool) -> None:
