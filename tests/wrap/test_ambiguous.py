@@ -19,6 +19,7 @@ from fencekit.wire.protocol import META_OUTCOME
 from tests.wire.web import Handler, web
 
 from . import ambiguous
+from .test_front import front
 from .test_stdio import WRAP, count
 
 HOST_LIMIT = 0.5  # seconds that the host waits for an answer before it asks again
@@ -86,13 +87,17 @@ def door(tmp_path: Path, mode: str, carrier: str, *, fenced: bool):
             yield Target(command=command, env=env, era="legacy")
             return
         url = stack.enter_context(over_http(mode))
-        if fenced:
+        if fenced and carrier == "relay":
+            options = ("--url", url, "--config", str(config))
+            at, _ = stack.enter_context(front(tmp_path, *options, server=()))
+            yield Target(url=at, era="legacy")
+        elif fenced:
             yield Target(command=(*wrap, "--url", url), env=env, era="legacy")
         else:
             yield Target(url=url, era="legacy")
 
 
-@pytest.mark.parametrize("carrier", ["stdio", "http"])
+@pytest.mark.parametrize("carrier", ["stdio", "http", "relay"])
 @pytest.mark.parametrize("mode", APPENDS)
 def test_an_effect_whose_answer_is_unclear_happens_once(tmp_path, monkeypatch, mode, carrier):
     monkeypatch.setenv("FENCEKIT_EFFECTS", str(tmp_path / "effects"))
@@ -107,7 +112,7 @@ def test_an_effect_whose_answer_is_unclear_happens_once(tmp_path, monkeypatch, m
         assert last["result"]["_meta"][META_OUTCOME]["state"] in ("unknown", "running")
 
 
-@pytest.mark.parametrize("carrier", ["stdio", "http"])
+@pytest.mark.parametrize("carrier", ["stdio", "http", "relay"])
 def test_a_tool_that_is_declared_safe_to_repeat_is_not_refused(tmp_path, monkeypatch, carrier):
     monkeypatch.setenv("FENCEKIT_EFFECTS", str(tmp_path / "effects"))
     with door(tmp_path, "safe", carrier, fenced=True) as target:
