@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fencekit.scan import effects, keys, natives, resent, stores, words
+from fencekit.scan import effects, keys, merging, natives, resent, stores, words
 from fencekit.scan.effect import Effect, called_name
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import (
@@ -123,6 +123,8 @@ class Walker:
         if chain:  # what is called first must not use up what its caller calls next
             self.ev.budget = _share(self.ev.steps, steps)
             self._budget = _share(self._visits, visits)
+        for line, name in merging.lookups(function):
+            self.found.stores.append((hop.file, line, name, self._order))
         self._block(function.body, env, (*chain, hop))
         self.short = self.short or self.ev.spent or self._visits > self._budget
         self.ev.budget, self._budget = steps, visits

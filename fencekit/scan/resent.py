@@ -106,25 +106,26 @@ def _same(first: Call, second: Call, *, whole: bool) -> bool:
         return False
     if not whole:
         return True
-    told = [_text(a.value) for a in first.args]
-    return "?" not in told and told == [_text(a.value) for a in second.args]
+    told = [dotted(a.value) for a in first.args]
+    return "?" not in told and told == [dotted(a.value) for a in second.args]
 
 
 def _path(call: Call) -> str:
-    told = _text(call.callee)
+    told = dotted(call.callee)
     return "" if "?" in told else told
 
 
-def _text(expr: Expr) -> str:
+def dotted(expr: Expr) -> str:
+    """Return a plain expression as text; a `?` in it stands for what is not plain."""
     match expr:
         case Name():
             return expr.id
         case Member():
-            return f"{_text(expr.obj)}.{expr.name}"
+            return f"{dotted(expr.obj)}.{expr.name}"
         case Lit():
             return repr(expr.value)
         case Index():
-            return f"{_text(expr.obj)}[{_text(expr.key)}]"
+            return f"{dotted(expr.obj)}[{dotted(expr.key)}]"
         case _:
             return "?"
 

@@ -255,6 +255,9 @@ EXPRS = {
     "assignment_pattern": wrap("left"),
     "rest_pattern": wrap(),
     "binary_expression": binary(),
+    "unary_expression": lambda low, node: Expr(
+        low.line(node), parts=low.exprs(list(low.named(node)))
+    ),
     "ternary_expression": choice("consequence", "alternative", test="condition"),
     "object": object_,
     "object_pattern": object_,
