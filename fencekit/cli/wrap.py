@@ -227,7 +227,7 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
         behind = wrap_http.behind(settings, record, (connect, headers), options)
         return wrap_http.serve(behind, listen, record, busy)
     gate = Gate(settings)
-    busy.append(lambda: gate.busy)
+    busy.append(lambda: gate.holding)
     proxy = StdioProxy()
     pump = Pump(gate, record, proxy.host.outbox.put, proxy.host.outbox.flush)
     try:

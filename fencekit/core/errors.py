@@ -22,7 +22,8 @@
     ├── Expired               the command is older than the time for which outcomes are kept
     ├── InvalidRequest        the caller's input is wrong; nothing happened (also a ValueError)
     └── LedgerError           the ledger cannot answer: nothing was admitted
-        ├── LedgerUnavailable   unreachable, busy past the limit, gone
+        ├── LedgerUnavailable   unreachable, busy past the limit
+        │   └── LedgerGone        its file was removed or replaced while it was open
         ├── LedgerDamaged       its content cannot be trusted
         ├── LedgerFull          no space, or read-only
         ├── LedgerLocked        another process holds it
@@ -367,7 +368,11 @@ class LedgerError(FenceError):
 
 
 class LedgerUnavailable(LedgerError):
-    """Unreachable, busy past the limit, or gone."""
+    """Unreachable, or busy past the limit."""
+
+
+class LedgerGone(LedgerUnavailable):
+    """Its file was removed or replaced while it was open: going on needs a person's decision."""
 
 
 class LedgerDamaged(LedgerError):

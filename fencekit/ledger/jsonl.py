@@ -23,6 +23,7 @@ from fencekit.core.draft import Event, Writes
 from fencekit.core.errors import (
     LedgerDamaged,
     LedgerError,
+    LedgerGone,
     LedgerLocked,
     LedgerUnavailable,
 )
@@ -200,11 +201,9 @@ class JsonlLedger:
         try:
             here, there = os.fstat(self._fd), os.stat(self._path)
         except OSError:
-            raise LedgerUnavailable(
-                f"the ledger {self._path} is gone: put it back and restart"
-            ) from None
+            raise LedgerGone(f"the ledger {self._path} is gone: put it back and restart") from None
         if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
-            raise LedgerUnavailable(
+            raise LedgerGone(
                 f"the ledger {self._path} was replaced by another file: restart to use that one"
             )
 

@@ -16,6 +16,7 @@ from fencekit.core.errors import (
     LedgerDamaged,
     LedgerError,
     LedgerFull,
+    LedgerGone,
     LedgerUnavailable,
 )
 from fencekit.core.state import IntentKey
@@ -125,14 +126,12 @@ def check_place(path: Path, opened: list[tuple[int, int]]) -> None:
     try:
         present = identities(path)
     except OSError as gone:
-        raise LedgerUnavailable(
+        raise LedgerGone(
             f"the ledger {gone.filename} is gone: put it back and restart, or start a new one "
             "only if no effect can be outstanding"
         ) from None
     if present != opened:
-        raise LedgerUnavailable(
-            f"the ledger {path} was replaced by another file: restart to use that one"
-        )
+        raise LedgerGone(f"the ledger {path} was replaced by another file: restart to use that one")
 
 
 @contextlib.contextmanager

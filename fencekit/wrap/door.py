@@ -33,7 +33,7 @@ class Behind(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether any call is in flight."""
+        """Whether an admitted call runs."""
 
     def web(self, listen: Listen) -> Any:
         """Return the ASGI application to serve."""

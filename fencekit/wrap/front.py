@@ -94,8 +94,8 @@ class Front:
 
     @property
     def busy(self) -> bool:
-        """Whether any call is in flight."""
-        return any(room.gate.busy for room in self._rooms)
+        """Whether an admitted call runs."""
+        return any(room.gate.holding for room in list(self._rooms))
 
     async def _each(self, ctx: Any, call_next: Any) -> Any:
         """Take one message of a client before any typed handler does."""

@@ -27,7 +27,7 @@ from fencekit.wire.frames import (
     request_bytes,
 )
 from fencekit.wrap import expose
-from fencekit.wrap.actions import Action, Ask, Call, Moment, Waiter
+from fencekit.wrap.actions import Action, Ask, Call, Moment, Stage, Waiter
 from fencekit.wrap.calls import Calls
 from fencekit.wrap.handles import FOLLOWED, TOLD, takes_tasks
 from fencekit.wrap.identity import Identity, identify
@@ -208,6 +208,13 @@ class Gate:
         """Whether a request of the client is still to be answered, or an outcome to be recorded."""
         waits = any(f.method != "subscriptions/listen" for f in self._plain.values())
         return bool(self.calls.by_key or len(self.calls.owed) or self._held or waits)
+
+    @property
+    def holding(self) -> bool:
+        """Whether an admitted call runs, which must not lose its ledger."""
+        running = (Stage.SENDING, Stage.RUNNING)
+        calls = list(self.calls.by_key.values())
+        return any(call.ticket is not None and call.stage in running for call in calls)
 
     # --- frames of the client ---
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from fencekit.core.config import FenceConfig
-from fencekit.core.errors import LedgerError, LedgerUnavailable
+from fencekit.core.errors import LedgerError, LedgerGone, LedgerUnavailable
 from fencekit.core.messages import Answer, Command
 from fencekit.core.state import Holder, IntentKey
 from fencekit.fence.calls import Calls as FenceCalls
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Record:
-    """One ledger, which may fail and come back. `idle` says that no call of ours is in flight."""
+    """One ledger, which may fail and come back. `idle` says that no admitted call of ours runs."""
 
     def __init__(self, url: str | None, config: FenceConfig, idle: Callable[[], bool]) -> None:
         self._url = url
@@ -34,6 +34,7 @@ class Record:
         self._calls: FenceCalls | None = None
         self._problem: LedgerError | None = None
         self._failures = 0
+        self._gone = False
         self._tried_at = float("-inf")
         self.open()
 
@@ -75,9 +76,13 @@ class Record:
         self._enqueue(command, done)
 
     def _needs_opening(self) -> bool:
-        """Whether to try again: not open, or failing while nothing of ours is in flight."""
+        """Whether to try again: not open, or failing while no admitted call of ours runs.
+
+        Never where the file was taken away: opening it anew would begin an empty record, in which
+        nothing has happened yet.
+        """
         failing = self._calls is None or (self._failures > 1 and self._idle())
-        return failing and time.monotonic() - self._tried_at >= REOPEN_EVERY
+        return failing and not self._gone and time.monotonic() - self._tried_at >= REOPEN_EVERY
 
     def _reopen(self, command: Command, done: Callback) -> None:
         with self._lock:
@@ -91,6 +96,7 @@ class Record:
         def heard(outcome: Outcome) -> None:
             failed = isinstance(outcome, LedgerError)
             self._failures = self._failures + 1 if failed else 0
+            self._gone = isinstance(outcome, LedgerGone)
             if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
                 outcome = LedgerUnavailable(f"the ledger's thread ended: {outcome!r}")
             done(outcome)

@@ -61,8 +61,8 @@ class Relay:
 
     @property
     def busy(self) -> bool:
-        """Whether any call is in flight."""
-        return any(desk.busy for desk in [*self._desks.values(), *self._opening])
+        """Whether an admitted call runs."""
+        return any(desk.gate.holding for desk in [*self._desks.values(), *self._opening])
 
     def web(self, listen: Listen) -> Any:
         """Return the ASGI application to serve."""

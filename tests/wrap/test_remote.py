@@ -1,0 +1,82 @@
+"""A server behind HTTP: which statuses of the POST prove that nothing ran, and which do not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fencekit.wire.protocol import META_OUTCOME
+from tests.wire.web import Handler, web
+from tests.wrap.test_stdio import WRAP, Host
+
+PAY = {"name": "pay", "inputSchema": {"type": "object"}}
+
+
+def serving(status: int, headers: Any, session: str | None) -> Any:
+    """A server whose first call gets this status, with a body that is no JSON-RPC."""
+    calls = []
+
+    def script(it: Handler, message: Any) -> None:
+        method = message["method"] if message else ""
+        if method == "initialize":
+            more: Any = {"Mcp_Session_Id": session} if session else {}
+            said = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+            it.json({"jsonrpc": "2.0", "id": message["id"], "result": said}, **more)
+        elif method == "tools/list":
+            it.answer(message, {"tools": [PAY]})
+        elif method == "tools/call":
+            calls.append(message)
+            if len(calls) == 1:
+                it.json(b"no", status, Content_Type="text/plain", **headers)
+            else:
+                it.answer(message, {"content": [{"type": "text", "text": "paid"}]})
+        else:
+            it.json(b"", 202 if it.command == "POST" else 405)
+
+    return script, calls
+
+
+ASKS = {"WWW_Authenticate": "Bearer"}
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "session", "freed"),
+    [
+        (401, ASKS, None, True),
+        (401, {}, None, False),
+        (404, {}, "s1", True),
+        (404, {}, None, False),
+        (405, {}, None, True),
+        (406, {}, None, True),
+        (413, {}, None, True),
+        (415, {}, None, True),
+        (421, {}, None, True),
+        (400, {}, None, False),
+        (403, {}, None, False),
+        (408, {}, None, False),
+        (429, {}, None, False),
+        (500, {}, "s1", False),
+        (503, {}, None, False),
+    ],
+)
+def test_only_what_stands_before_every_handler_frees_a_call(
+    tmp_path, status, headers, session, freed
+):
+    script, calls = serving(status, headers, session)
+    with web(script) as it:
+        ledger = ["--ledger", str(tmp_path / "l.db"), "--scope", "t"]
+        host = Host([*WRAP, *ledger, "--url", it.url], {})
+        host.open()
+        answers = []
+        for ident in (1, 2):
+            params = {"name": "pay", "arguments": {"order": "o1"}}
+            host.send({"jsonrpc": "2.0", "id": ident, "method": "tools/call", "params": params})
+            answers.append(json.loads(host.read())["result"])
+        host.end()
+
+    first, second = (answer.get("_meta", {}).get(META_OUTCOME, {}) for answer in answers)
+    assert first["state"] == ("free" if freed else "unknown")
+    assert second.get("state") == (None if freed else "unknown")
+    assert len(calls) == (2 if freed else 1)
