@@ -193,6 +193,7 @@ def _run(command: tuple[str, ...], rules: Rules, config: Config, options: dict[s
         observe=options["observe"],
         expose_intent=options["expose_intent"],
         ask=options["ask"],
+        remote=bool(options["url"]),
     )
     files = ", ".join(str(path) for path in config.files) or "none"
     how = ", observing" if settings.observe else ""

@@ -109,8 +109,14 @@ class Reconciler:
                 self.turn.say(f"{call.treatment.tool}: {said}")
             question.again()
 
-        if count == 0:
-            gone = self.has_ended(failed.ticket)
+        gone = self.has_ended(failed.ticket)
+        if count == 0 and not gone and self._may_still_run(failed, call):
+            self.turn.say(
+                f"{call.treatment.tool}: {rule.tool} does not find it yet, but a server behind a "
+                "URL may still be at work on it; asked again at the next repeat"
+            )
+            question.again()
+        elif count == 0:
             note = f"{rule.tool} says that it is not there"
             self.turn.ask(
                 Clear(
@@ -144,6 +150,11 @@ class Reconciler:
                     f"{call.treatment.tool} (intent {call.key.intent}); it stays fenced"
                 )
             question.again()
+
+    def _may_still_run(self, failed: IntentFailed, call: Call) -> bool:
+        """Whether absent may only mean "not yet": a server that nobody here could have ended."""
+        unknown_for = self.turn.at.wall_ms - failed.since_ms
+        return self.settings.remote and unknown_for < call.treatment.rule.call_deadline * 1000
 
 
 def is_path(place: str) -> bool:

@@ -32,6 +32,8 @@ class Settings:
     observe: bool = False
     expose_intent: bool = False
     ask: bool = False
+    # The server is no child of ours: it may still work on a call whose proxy has died.
+    remote: bool = False
     max_result: int = MAX_RESULT
 
     def acting_as(self, principal: str) -> Settings:

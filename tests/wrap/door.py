@@ -51,6 +51,7 @@ class Door:
         observe: bool = False,
         expose_intent: bool = False,
         ask: bool = False,
+        remote: bool = False,
         listed: bool = True,
     ) -> None:
         self.ledger: Ledger = ledger if ledger is not None else MemoryLedger()
@@ -78,6 +79,7 @@ class Door:
                 observe=observe,
                 expose_intent=expose_intent,
                 ask=ask,
+                remote=remote,
             )
         )
         if listed:
