@@ -59,10 +59,16 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    """A server that drops none of many connections that come at one moment."""
+
+    request_queue_size = 128
+
+
 @contextlib.contextmanager
 def web(script: Callable[[Handler, Any], object]) -> Iterator[Web]:
     """Serve `script(handler, message)` on a loopback port."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     it = Web(f"http://127.0.0.1:{server.server_address[1]}/mcp")
     server.web, server.script = it, script  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -298,6 +299,28 @@ def _event(ident: str | None = None, **message: Any) -> str:
 
 def _data(text: str) -> list[str]:
     return [line[6:] for line in text.splitlines() if line.startswith("data: ")]
+
+
+def test_many_clients_at_one_moment_make_each_effect_once(tmp_path):
+    shop = Shop()
+    shop.tools = [{"name": "charge_card"}]
+    with relay(tmp_path, shop) as (door, _):
+        sessions = [session_of(door) for _ in range(4)]
+
+        def ask(n: int) -> Any:
+            if n % 2:
+                return door.send(call(n, f"o{n % 25}"), Mcp_Session_Id=sessions[n % 4])
+            message, headers = modern(call(1, f"o{n % 25}"))
+            return door.send(message, **headers)
+
+        with ThreadPoolExecutor(20) as pool:
+            heard = list(pool.map(ask, range(100)))
+
+    assert sorted(effect["order"] for effect in shop.effects) == sorted(f"o{n}" for n in range(25))
+    assert {status for status, _, _ in heard} == {200}
+    results = [json.loads(body)["result"] for _, _, body in heard]
+    assert {result["content"][0]["text"] for result in results} == {"paid"}
+    assert sum(mark(body) is None for _, _, body in heard) == 25
 
 
 def test_twins_wait_for_the_one_answer_and_see_its_progress(tmp_path):
