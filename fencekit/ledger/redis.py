@@ -110,8 +110,6 @@ class RedisStore:
         self._weak = weak
         self._wait = wait
         self._limit = limit
-        # A write whose replication is not confirmed yet: nothing is answered before it is.
-        self._owed = False
         self._lock = threading.Lock()
         self._db: redis.Redis | None = None
         self._layout = Layout(namespace)
@@ -168,16 +166,29 @@ class RedisStore:
         return db
 
     def read(self, keys: Sequence[bytes]) -> tuple[dict[bytes, Stored], int]:
-        """Return what stands under each key, all of one moment, and the server's clock."""
+        """Return what stands under each key, all of one moment, and the server's clock.
+
+        With `?wait=N`, N replicas have what was read: another process may have written it, or this
+        one over a connection that is lost.
+        """
         with self._connected() as db:
-            if self._owed:
+            found, ms = self._look(db, keys, noting=bool(keys and self._wait))
+            if keys and self._wait:
                 self._confirm(db)
-            pipe = db.pipeline(transaction=True)
-            pipe.time()
-            if keys:
-                pipe.hmget(self._layout.records, list(keys))
-                pipe.hmget(self._layout.versions, list(keys))
-            answers = pipe.execute()
+        return found, ms
+
+    def _look(
+        self, db: redis.Redis, keys: Sequence[bytes], *, noting: bool = False
+    ) -> tuple[dict[bytes, Stored], int]:
+        """Read some keys; `noting` leaves a write behind, by which WAIT covers all before it."""
+        pipe = db.pipeline(transaction=True)
+        pipe.time()
+        if keys:
+            pipe.hmget(self._layout.records, list(keys))
+            pipe.hmget(self._layout.versions, list(keys))
+        if noting:
+            pipe.set(self._layout.noted, 1)
+        answers = pipe.execute()
         seconds, micros = answers[0]
         found = {}
         if keys:
@@ -189,23 +200,21 @@ class RedisStore:
     def compare_and_write(self, groups: Sequence[Group], now_ms: int = 0) -> Written:
         """Compare and write in one script; see `Store.compare_and_write`."""
         with self._connected() as db:
-            self._owed = self._wait > 0
             answer = self._script(keys=self._keys, args=_arguments(groups, now_ms), client=db)
-            if self._owed:
+            if self._wait:
                 self._confirm(db)
         ms, *rest = map(int, answer)
         end = rest.index(-1)
         return written(groups, rest[:end], rest[end + 1 :], ms)
 
     def _confirm(self, db: redis.Redis) -> None:
-        """Wait until enough replicas have what was written over this connection."""
+        """Wait until enough replicas have what was written up to this connection's last write."""
         have = db.wait(self._wait, WAIT_MS)
         if have < self._wait:
             raise LedgerUnavailable(
                 f"only {have} of {self._wait} replicas of {self._place} have what was written: "
                 "nothing is answered before they do; check the replicas"
             )
-        self._owed = False
 
     def scan(self, prefix: bytes, after: bytes, limit: int) -> list[tuple[bytes, Stored]]:
         """Return values in the order of their keys."""
@@ -235,7 +244,8 @@ class RedisStore:
         wanted = [bytes(key) for key in keys]
         if not wanted:
             return []
-        found, _ = self.read(wanted)
+        with self._connected() as db:
+            found, _ = self._look(db, wanted)
         return [(key, found[key]) for key in wanted if key in found]
 
     def audit(self, after: int, limit: int) -> list[tuple[int, bytes]]:

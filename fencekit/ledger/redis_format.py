@@ -58,6 +58,7 @@ class Layout:
         self.keys = [f"{{{namespace}}}:v{FORMAT}:{part}" for part in _PARTS]
         self.records, self.versions, self.index, self.due, self.audit, _ = self.keys
         self._swept = f"{{{namespace}}}:v{FORMAT}:swept"
+        self.noted = f"{{{namespace}}}:v{FORMAT}:noted"
         self.counters = f"{{{namespace}}}:counters"
         self._old = [f"{{{namespace}}}:{part}" for part in _PARTS]
         self._format = f"{{{namespace}}}:format"

@@ -11,10 +11,12 @@ import random
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fencekit import Fence, FenceConfig
+from fencekit.core.clock import NO_CLOCK, VectorClock
 from fencekit.core.errors import FenceError, LedgerError
 from fencekit.core.messages import Fresh, Head, Prepare, Seen
 from fencekit.core.state import Done, IntentKey, PreparedEffect, Unknown
@@ -29,6 +31,8 @@ EPOCH_S = 0.4
 """For how long three intents are the present ones; older ones are asked for more rarely."""
 PAUSE_S = 0.008
 DOMAINS = ("d0", "d1")
+ASIDE = "d2"
+"""A domain that nobody reserves for an attempt, so that it can be evicted."""
 PRINCIPALS = ("", "alice")
 
 
@@ -47,7 +51,7 @@ class Caller:
     """Holds some attempts open at a time, as a busy agent does, and judges others' as operator."""
 
     def __init__(self, client: Client, seed: str) -> None:
-        self.client, self.chance = client, random.Random(seed)
+        self.client, self.chance, self.name = client, random.Random(seed), seed
         self.draw = client.fence.calls.draw
         self.open: list[PreparedEffect] = []
         self.ran: set[str] = set()
@@ -57,13 +61,15 @@ class Caller:
         self.unheard: list[Any] = []
         self.sent: list[Any] = []
         self.cited: dict[str, int] = {}
+        self.clocks: list[VectorClock] = [NO_CLOCK]
 
     def run(self) -> None:
         """Do one thing after another until told to stop."""
         verbs = {
             self.begin: 30, self.end: 28, self.beat: 7, self.again: 9, self.judge: 16,
-            self.read: 6, self.reserve: 3, self.tidy: 2, self.scan: 1,
+            self.read: 6, self.reserve: 3, self.evict: 2, self.tidy: 2, self.scan: 1,
         }  # fmt: skip
+        self.stranger()
         while not self.client.stop.wait(self.chance.expovariate(1 / PAUSE_S)):
             (verb,) = self.chance.choices(list(verbs), list(verbs.values()))
             verb()
@@ -100,20 +106,26 @@ class Caller:
         key = key or self.key()
         domain = self.chance.choice((None, *DOMAINS))
         cites = self.cited.items() if self.chance.random() < 0.3 else ()
+        causal = domain is not None and self.chance.random() < 0.2
         # One intent is one action, whoever asks and in whichever domain.
         request = self.draw.request(
             key.intent, "pay", {"i": key.intent}, domain=domain, read_set=list(cites),
-            principal=key.principal,
+            principal=key.principal, causal=causal, agent=self.name,
+            known_clock=self.chance.choice(self.clocks) if causal else None,
         )  # fmt: skip
         kind: HolderKind = self.chance.choice(("process", "ticket"))
+        command = self.draw.prepare(request, kind)
+        if self.chance.random() < 0.1:
+            command = replace(command, lease_expiry="reclaim")
         asked = time.monotonic()
-        answer = self.ask(self.draw.prepare(request, kind))
+        answer = self.ask(command)
         if isinstance(answer, Fresh):
             self.admitted(answer.ticket, time.monotonic() - asked)
 
     def admitted(self, ticket: PreparedEffect, waited: float) -> None:
         """Run the effect, at once or later; give back what was heard too late."""
         self.adopted.add(ticket.id)
+        self.clocks = [*self.clocks[-3:], ticket.clock]
         if waited > LEASE_S / 3:
             self.ask(self.draw.release(ticket, "heard too late"))
             return
@@ -193,11 +205,35 @@ class Caller:
         head = self.ask(self.draw.current(self.chance.choice(DOMAINS)))
         if isinstance(head, Head):
             self.cited = {head.domain: head.seq}
+            self.clocks = [*self.clocks[-3:], head.clock]
 
     def reserve(self) -> None:
         """Take a number of a domain."""
-        domain = self.chance.choice(DOMAINS)
-        self.ask(self.draw.reserve(domain, self.cited.get(domain, 0)))
+        domain = self.chance.choice((*DOMAINS, ASIDE))
+        head = self.ask(self.draw.current(domain)) if self.chance.random() < 0.5 else None
+        seq = head.seq if isinstance(head, Head) else self.cited.get(domain, 0)
+        self.ask(self.draw.reserve(domain, seq))
+
+    def evict(self) -> None:
+        """Forget a domain, mostly the one that few use."""
+        self.ask(self.draw.evict_domain(self.chance.choice((*DOMAINS, ASIDE, ASIDE))))
+
+    def stranger(self) -> None:
+        """Let the result of an attempt that was given back arrive while another one is open.
+
+        Always the same, once for each caller: whoever takes it for the other's is surely found.
+        """
+        key = self.draw.key(f"stranger-{self.name}", "")
+        request = self.draw.request(key.intent, "pay", {"i": key.intent}, principal="")
+        given_back = self.ask(self.draw.prepare(request))
+        if not isinstance(given_back, Fresh):
+            return
+        self.ask(self.draw.release(given_back.ticket, "changed its mind"))
+        other = self.ask(self.draw.prepare(request))
+        if isinstance(other, Fresh):
+            late = self.draw.result({"by": given_back.ticket.id})
+            self.ask(self.draw.commit(given_back.ticket, late))
+            self.ask(self.draw.look(key))
 
     def tidy(self) -> None:
         """Sweep: nobody may see it."""

@@ -20,6 +20,7 @@ from fencekit.core.decide import decide
 from fencekit.core.draft import View
 from fencekit.core.errors import (
     AlreadyEnded,
+    CausalConflict,
     DomainRace,
     Expired,
     IntentFailed,
@@ -264,7 +265,7 @@ def _livenesses(state: IntentRecord, op: Operation, outside: Outside) -> tuple[L
 
 
 def _cited_moved(command: Any) -> tuple[int, ...]:
-    if isinstance(command, Prepare) and command.request.read_set:
+    if isinstance(command, Prepare) and (command.request.read_set or command.request.causal):
         return (0, 1)
     if isinstance(command, Commit):
         request = command.ticket.request
@@ -286,8 +287,9 @@ def bare(command: Any) -> Any:
 
 
 def _bare_request(request: EffectRequest) -> EffectRequest:
-    cites = (ReadSetEntry(CITED, 0),) if request.read_set else ()
-    return replace(request, domain=None, read_set=cites, known_clock=NO_CLOCK)
+    # What a clock refuses is refused as by a number: by the one domain that may have moved.
+    cites = (ReadSetEntry(CITED, 0),) if request.read_set or request.causal else ()
+    return replace(request, domain=None, read_set=cites, known_clock=NO_CLOCK, causal=False)
 
 
 def _bare_ticket(ticket: PreparedEffect) -> PreparedEffect:
@@ -298,7 +300,7 @@ def _bare_ticket(ticket: PreparedEffect) -> PreparedEffect:
 
 def same(told: Any, heard: Any) -> bool:
     """Whether two answers are the same in all that does not depend on other intents or on time."""
-    stale = (ReadSetStale, DomainRace)
+    stale = (ReadSetStale, DomainRace, CausalConflict)
     if isinstance(told, stale) and isinstance(heard, stale):
         return True
     return type(told) is type(heard) and _essence(told) == _essence(heard)

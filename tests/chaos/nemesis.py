@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -120,6 +121,14 @@ class Server:
 
     user: str | None = None
 
+    def fail_over(self) -> None:
+        """Kill the server for good; its standby takes over, on another port."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Kill whatever of it runs."""
+        self.kill()
+
     def start(self) -> None:
         """Start it, and wait until it answers."""
         self.process = subprocess.Popen(
@@ -206,6 +215,123 @@ class Postgres(Server):
             psycopg.connect(address, connect_timeout=2).close()
             return True
         return False
+
+
+class RedisWithReplica(Redis):
+    """A Redis whose answers wait for one replica (`?wait=1`), which takes over when it dies.
+
+    What took over gets a replica of its own: until that has everything, nothing is answered.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "primary")
+        self.folder.mkdir()
+        self.replica = self._another(folder / "replica")
+        self.third = self._another(folder / "third")
+
+    @staticmethod
+    def _another(folder: Path) -> Redis:
+        folder.mkdir()
+        return Redis(folder)
+
+    def url(self, port: int, name: str) -> str:
+        """Return the ledger's URL."""
+        return f"{super().url(port, name)}&wait=1"
+
+    def start(self) -> None:
+        """Start it; the first time the replica too, and wait until that has everything."""
+        super().start()
+        if self.replica.process is None:
+            self._follow(self.replica)
+
+    def _follow(self, replica: Redis) -> None:
+        replica.start()
+        with contextlib.closing(redis_client.Redis(port=replica.port)) as db:
+            db.replicaof("127.0.0.1", self.port)
+            _until(lambda: db.info("replication")["master_link_status"] == "up")
+
+    def fail_over(self) -> None:
+        """Kill the primary; the replica takes over and gets one of its own."""
+        self.kill()
+        with contextlib.closing(redis_client.Redis(port=self.replica.port)) as db:
+            db.replicaof("NO", "ONE")
+        took = self.replica
+        self.folder, self.port, self.process = took.folder, took.port, took.process
+        self.replica = self.third
+        self._follow(self.replica)
+
+    def close(self) -> None:
+        """Kill both."""
+        self.kill()
+        self.replica.kill()
+
+
+class PostgresWithStandby(Postgres):
+    """A primary with one synchronous standby, which is promoted when the primary is killed."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.standby, self.standby_port = folder / "standby", free_port()
+        self.standing_by: subprocess.Popen[bytes] | None = None
+
+    def command(self) -> list[str]:
+        """Return how it is started: as long as it has a standby, its commits wait for that."""
+        waits = ["-c", "synchronous_standby_names=*"] if self.port != self.standby_port else []
+        return [*super().command(), *waits]
+
+    def start(self) -> None:
+        """Start it; the first time a copy too, and wait until commits wait for that."""
+        super().start()
+        if self.standby.exists():
+            return
+        backup = str(self.binaries / "pg_basebackup")
+        copying = [backup, "-D", str(self.standby), "-R", "-X", "stream", "-c", "fast"]
+        place = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"]
+        self.folder.chmod(0o777)
+        subprocess.run(
+            [*copying, *place], check=True, user=self.user, cwd=self.folder, capture_output=True
+        )
+        settings = ["-h", "127.0.0.1", "-p", str(self.standby_port), "-k", str(self.standby)]
+        self.standing_by = subprocess.Popen(
+            [str(self.binaries / "postgres"), "-D", str(self.standby), *settings],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            user=self.user,
+            cwd=self.folder,
+        )
+        synced = "SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')"
+        _until(lambda: self._ask(self.port, synced) == 1)
+
+    @staticmethod
+    def _ask(port: int, query: str) -> object:
+        address = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
+        with psycopg.connect(address, connect_timeout=2, autocommit=True) as db:
+            row = db.execute(query).fetchone()
+        assert row is not None
+        return row[0]
+
+    def fail_over(self) -> None:
+        """Kill the primary and promote the standby, which waits for nobody."""
+        self.kill()
+        assert self._ask(self.standby_port, "SELECT pg_promote(true, 30)") is True
+        self.port, self.data = self.standby_port, self.standby
+        self.process, self.standing_by = self.standing_by, None
+
+    def close(self) -> None:
+        """Kill both."""
+        self.kill()
+        if self.standing_by is not None:
+            self.process = self.standing_by
+            self.kill()
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if holds():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not come about within 30 s")
 
 
 def folder_for_a_server() -> tempfile.TemporaryDirectory[str]:

@@ -20,9 +20,11 @@ from tests.chaos.record import Recorder, effects, lease_ms, told
 from tests.ledger.servers import name_for, stopped
 
 ROOT = Path(__file__).parents[2]
-SERVERS: dict[str, type[nemesis.Server]] = {
-    "postgresql": nemesis.Postgres,
-    "redis": nemesis.Redis,
+Servers = dict[str, type[nemesis.Server]]
+SERVERS: Servers = {"postgresql": nemesis.Postgres, "redis": nemesis.Redis}
+FAILING_OVER: Servers = {
+    "postgresql": nemesis.PostgresWithStandby,
+    "redis": nemesis.RedisWithReplica,
 }
 # Processes and callers in each: a journal and memory belong to one process.
 CLIENTS = {
@@ -56,6 +58,7 @@ class Run:
     deaths: dict[str, Death] = field(default_factory=dict)
     clients: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
     did: list[str] = field(default_factory=list)
+    failed_over_ns: int = 0
 
     def __post_init__(self) -> None:
         self.chance = random.Random(f"nemesis {self.seed}")
@@ -100,6 +103,13 @@ class Run:
             assert self.server is not None
             self.server.kill()
             self.server.start()
+        elif what == "fail over":
+            assert self.server is not None
+            assert self.network is not None
+            self.server.fail_over()
+            self.network.target = self.server.port
+            self.network.cut()
+            self.failed_over_ns = time.monotonic_ns()
         else:
             self._network(what)
 
@@ -145,17 +155,21 @@ class Run:
         assert kill or status == 0, errors
         assert "Traceback" not in errors, errors
 
-    def go(self, seconds: float) -> None:
-        """Let the clients work and get them into trouble."""
+    def go(self, seconds: float, once: str = "") -> None:
+        """Let the clients work and get them into trouble; `once` happens halfway."""
         for _ in range(CLIENTS[self.kind][0]):
             self.start()
         for client in self.clients.values():
             assert client.stdout is not None
             assert client.stdout.readline() == "ready\n", "a client did not start"
-        until = time.monotonic() + seconds
+        until, half = time.monotonic() + seconds, time.monotonic() + seconds / 2
         bag: list[str] = []
         while time.monotonic() < until:
             time.sleep(self.chance.uniform(0.1, 0.5))
+            if once and time.monotonic() >= half:
+                self.trouble(once)
+                once = ""
+                continue
             # Everything once before anything twice, so that a short run meets all of it.
             bag = bag or self.chance.sample(TROUBLES[self.kind], len(TROUBLES[self.kind]))
             self.trouble(bag.pop())
@@ -183,14 +197,16 @@ class Run:
 
 
 @contextlib.contextmanager
-def started(kind: str, folder: Path, seed: str, fault: str = "") -> Iterator[Run]:
+def started(
+    kind: str, folder: Path, seed: str, fault: str = "", servers: Servers = SERVERS
+) -> Iterator[Run]:
     """Make a run, with a server of its own behind a network of its own where the ledger has one."""
     if kind not in SERVERS:
         url = "memory:" if kind == "memory" else f"{kind}:{folder / 'ledger'}"
         yield Run(kind, folder, seed, url, fault)
         return
     with nemesis.folder_for_a_server() as place:
-        server = SERVERS[kind](Path(place))
+        server = servers[kind](Path(place))
         server.start()
         network = nemesis.Network(server.port)
         try:
@@ -198,4 +214,4 @@ def started(kind: str, folder: Path, seed: str, fault: str = "") -> Iterator[Run
             yield Run(kind, folder, seed, url, fault, server, network)
         finally:
             network.close()
-            server.kill()
+            server.close()

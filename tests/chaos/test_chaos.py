@@ -6,14 +6,18 @@ what two processes do at the same instant no seed can say.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 
 import pytest
+import redis
 
 from fencekit.core.messages import Fresh
+from tests.chaos import nemesis
 from tests.chaos.checker import check
 from tests.chaos.faults import FAULTS
-from tests.chaos.run import CLIENTS, TROUBLES, started
+from tests.chaos.run import CLIENTS, FAILING_OVER, TROUBLES, started
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "8"))
 SEED = os.environ.get("CHAOS_SEED", "1")
@@ -43,6 +47,45 @@ def test_the_promises_hold_for_the_whole_history(kind, tmp_path):
     assert history.effects
     if len(run.did) >= len(TROUBLES[kind]):
         assert set(run.did) == set(TROUBLES[kind])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", FAILING_OVER)
+def test_the_promises_hold_through_a_failover(kind, tmp_path):
+    """The primary is killed, and what took over has every answer that anybody heard."""
+    with started(kind, tmp_path, f"{SEED}.failover", servers=FAILING_OVER) as run:
+        before = run.server.port
+        run.go(max(6.0, SECONDS / 2), once="fail over")
+        assert run.server.port != before
+        history = run.history()
+    assert run.did.count("fail over") == 1
+    print(f"{kind}: {len(history.operations)} operations; {', '.join(run.did)}")
+    assert check(history) == []
+    ended = run.failed_over_ns
+    assert any(isinstance(op.answer, Fresh) and op.start > ended for op in history.operations)
+
+
+class Asynchronous(nemesis.RedisWithReplica):
+    """Answers wait for no replica, and the one there is has fallen behind when the primary dies."""
+
+    def url(self, port, name):
+        return nemesis.Redis.url(self, port, name)
+
+    def fail_over(self):
+        with contextlib.closing(redis.Redis(port=self.replica.port)) as db:
+            db.replicaof("NO", "ONE")
+        time.sleep(0.7)
+        super().fail_over()
+
+
+@pytest.mark.slow
+def test_a_failover_that_loses_what_was_acknowledged_is_caught(tmp_path):
+    with started("redis", tmp_path, f"{SEED}.lost", servers={"redis": Asynchronous}) as run:
+        run.go(4.0, once="fail over")
+        history = run.history()
+    problems = check(history)
+    print(f"{len(problems)} problems: {problems[:1]}")
+    assert any("the ledger lost it" in problem for problem in problems)
 
 
 @pytest.mark.slow

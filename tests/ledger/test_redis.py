@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import time
+from urllib.parse import urlsplit
 
 import pytest
 import redis
 
-from fencekit import Fence, FenceConfig
+from fencekit import Fence, FenceConfig, IntentInFlight
 from fencekit.core.errors import InvalidRequest, LedgerUnavailable
 from fencekit.core.messages import Fresh
 from fencekit.fence import Calls
@@ -145,6 +147,44 @@ def test_too_few_replicas_never_admit(url):
         with pytest.raises(LedgerUnavailable, match="0 of 1 replicas"):
             fence.prepare("a", "t", attempt="a" * 32)
     fence.close()
+
+
+@pytest.fixture
+def following(server, request):
+    """A replica of the server, of the same version, and its process."""
+    kind = request.node.callspec.params["server"]
+    replica, primary = servers.redis.__wrapped__(kind=kind), urlsplit(server)
+    db = redis.Redis.from_url(replica)
+    db.replicaof("127.0.0.1", primary.port)
+    for _ in range(1000):
+        if db.info("replication")["master_link_status"] == "up":
+            break
+        time.sleep(0.01)
+    yield servers.redis_pid(replica)
+    db.replicaof("NO", "ONE")
+    db.close()
+
+
+def test_a_new_connection_does_not_forget_that_a_replica_owes(url, following):
+    """WAIT counts what its own connection wrote: on a new one it would say yes at once."""
+    ledgers = [Fence.open(f"{url}&wait=1") for _ in range(2)]
+    for fence in ledgers:
+        fence.ledger._deadline = 0.05
+    prepare = functools.partial(ledgers[0].prepare, "a", "t", attempt="a" * 32)
+    with servers.stopped(following):
+        with pytest.raises(LedgerUnavailable, match="0 of 1 replicas"):
+            prepare()
+        ledgers[0].ledger._store.close()
+        with pytest.raises(LedgerUnavailable, match="0 of 1 replicas"):
+            prepare()
+        # Nor is another process told what might be lost.
+        with pytest.raises(LedgerUnavailable, match="0 of 1 replicas"):
+            ledgers[1].prepare("a", "t")
+    assert isinstance(prepare(), Fresh)
+    with pytest.raises(IntentInFlight):
+        ledgers[1].prepare("a", "t")
+    for fence in ledgers:
+        fence.close()
 
 
 def test_nothing_expires_and_all_keys_share_a_slot(url, namespace, server):
