@@ -106,11 +106,13 @@ class Endpoint:
         *,
         extra: Mapping[str, str] | None = None,
         on_sent: Callable[[], None] | None = None,
+        on_refused: Callable[[HttpRefused], None] | None = None,
     ) -> Iterator[Frame]:
         """POST one frame and yield every frame of the answer; a request's own answer comes last.
 
         `extra` headers override the standard ones. `on_sent` is called when the last byte of the
-        request has left. Raises NeverLeft, Unanswered or HttpRefused; a request whose stream ends
+        request has left, `on_refused` before an error answer that came with a status of failure.
+        Raises NeverLeft, Unanswered or HttpRefused; a request whose stream ends
         without an answer raises Unanswered.
         """
 
@@ -129,13 +131,13 @@ class Endpoint:
             ) as response,
             self._tracked(response),
         ):
-            yield from self._read(response, frame)
+            if response.status_code >= 300:
+                yield from self._refusal(response, frame, on_refused)
+            else:
+                yield from self._read(response, frame)
 
     def _read(self, response: httpx2.Response, frame: Frame) -> Iterator[Frame]:
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if response.status_code >= 300:
-            yield from self._refusal(response, frame, kind)
-            return
+        kind = _content_type(response)
         if frame.method == "initialize":
             self.session_id = response.headers.get(protocol.HEADER_SESSION) or self.session_id
         if frame.kind is not Kind.REQUEST:
@@ -159,20 +161,31 @@ class Endpoint:
         if not any(_answers(got, frame) for got in frames):
             raise Unanswered(f"{self.url} answered, but not to this request")
 
-    def _refusal(self, response: httpx2.Response, frame: Frame, kind: str) -> Iterator[Frame]:
-        if kind == "application/json" and frame.kind is Kind.REQUEST:
+    def _refusal(
+        self,
+        response: httpx2.Response,
+        frame: Frame,
+        on_refused: Callable[[HttpRefused], None] | None,
+    ) -> Iterator[Frame]:
+        refused = self._refused(response)
+        if _content_type(response) == "application/json" and frame.kind is Kind.REQUEST:
             got = parse(response.read())
             # A request refused before its id was read is answered with the id null.
             if len(got) == 1 and got[0].kind is Kind.ERROR and got[0].id in (None, frame.id):
+                if on_refused is not None:
+                    on_refused(refused)
                 yield got[0]
                 return
+        raise refused
+
+    def _refused(self, response: httpx2.Response) -> HttpRefused:
         status = response.status_code
         hint = ""
         if status in (401, 403):
             hint = "; give a token with --bearer-env or --header"
         elif 300 <= status < 400:
             hint = f"; it redirects to {response.headers.get('location', '?')}: use that address"
-        raise HttpRefused(
+        return HttpRefused(
             status,
             f"{self.url} answered HTTP {status}{hint}",
             retry_after=response.headers.get("retry-after"),
@@ -283,6 +296,11 @@ def failure(error: Exception, url: str) -> WireError:
     if isinstance(error, unsent):
         return NeverLeft(text)
     return TimedOut(text) if isinstance(error, httpx2.TimeoutException) else Unanswered(text)
+
+
+def _content_type(response: httpx2.Response) -> str:
+    kind: str = response.headers.get("content-type", "")
+    return kind.partition(";")[0].strip().lower()
 
 
 def _answers(got: Frame, asked: Frame) -> bool:

@@ -77,6 +77,8 @@ class Call:
     # Observed only: it was sent although the fence would have answered so.
     observed: str = ""
     reconciled: bool = False
+    # Why no handler of the server can have seen it, whatever its answer says in words.
+    refused: str = ""
     # Whether a human was asked about it, and the answer that this very request brought.
     questioned: bool = False
     reply: Reply | None = None

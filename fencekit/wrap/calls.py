@@ -365,6 +365,8 @@ class Calls:
         )
 
     def _judge(self, call: Call, answer: Frame) -> Verdict:
+        if call.refused:
+            return Verdict(Proof.REJECTED, call.refused)
         tool = call.treatment.tool
         return judge(
             answer,

@@ -172,6 +172,9 @@ class Exchange:
         if status < 400:  # following it would lead the client around the fence
             to = response.headers.get("location", "?")
             raise HttpRefused(status, f"{url} redirects to {to}: use that address with --url")
+        refused = HttpRefused(status, f"{url} answered HTTP {status}", challenged=challenged)
+        if self.call is not None and in_front(refused, self.desk.session):
+            self.call.refused = str(refused)
         body = await _whole(response)
         got = parse(body)
         if len(got) == 1 and got[0].kind is Kind.ERROR and got[0].id in (None, self.client.id):
@@ -179,9 +182,7 @@ class Exchange:
             self.desk.hears(said(got[0], lambda: self._whole(status, headers, body), message))
         else:
             self._refusal = (status, headers, body)
-            self._failed(
-                HttpRefused(status, f"{url} answered HTTP {status}", challenged=challenged)
-            )
+            self._failed(refused)
         if status == 404 and self.desk.session is not None:
             self.desk.lost()
 

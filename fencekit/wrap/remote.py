@@ -83,8 +83,14 @@ class RemoteUpstream:
             if call is not None:
                 pump.turn(lambda at: pump.gate.sent(call, at))
 
+        def refused(error: HttpRefused) -> None:
+            if call is not None and in_front(error, self._endpoint.session_id):
+                call.refused = str(error)
+
         try:
-            for got in self._endpoint.post(frame, extra=repeated(frame, pump.gate), on_sent=sent):
+            for got in self._endpoint.post(
+                frame, extra=repeated(frame, pump.gate), on_sent=sent, on_refused=refused
+            ):
                 self._learn(frame, got)
                 self._take(frame, got)
         except WireError as error:

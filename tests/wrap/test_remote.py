@@ -14,8 +14,8 @@ from tests.wrap.test_stdio import WRAP, Host
 PAY = {"name": "pay", "inputSchema": {"type": "object"}}
 
 
-def serving(status: int, headers: Any, session: str | None) -> Any:
-    """A server whose first call gets this status, with a body that is no JSON-RPC."""
+def serving(status: int, headers: Any, worded: bool, session: str | None) -> Any:
+    """A server whose first call gets this status; `worded`: with an error of JSON-RPC."""
     calls = []
 
     def script(it: Handler, message: Any) -> None:
@@ -28,7 +28,10 @@ def serving(status: int, headers: Any, session: str | None) -> Any:
             it.answer(message, {"tools": [PAY]})
         elif method == "tools/call":
             calls.append(message)
-            if len(calls) == 1:
+            if len(calls) == 1 and worded:
+                error = {"code": -32001, "message": "no"}
+                it.json({"jsonrpc": "2.0", "id": None, "error": error}, status, **headers)
+            elif len(calls) == 1:
                 it.json(b"no", status, Content_Type="text/plain", **headers)
             else:
                 it.answer(message, {"content": [{"type": "text", "text": "paid"}]})
@@ -41,6 +44,7 @@ def serving(status: int, headers: Any, session: str | None) -> Any:
 ASKS = {"WWW_Authenticate": "Bearer"}
 
 
+@pytest.mark.parametrize("worded", [False, True])
 @pytest.mark.parametrize(
     ("status", "headers", "session", "freed"),
     [
@@ -62,9 +66,9 @@ ASKS = {"WWW_Authenticate": "Bearer"}
     ],
 )
 def test_only_what_stands_before_every_handler_frees_a_call(
-    tmp_path, status, headers, session, freed
+    tmp_path, status, headers, session, freed, worded
 ):
-    script, calls = serving(status, headers, session)
+    script, calls = serving(status, headers, worded, session)
     with web(script) as it:
         ledger = ["--ledger", str(tmp_path / "l.db"), "--scope", "t"]
         host = Host([*WRAP, *ledger, "--url", it.url], {})
@@ -73,10 +77,13 @@ def test_only_what_stands_before_every_handler_frees_a_call(
         for ident in (1, 2):
             params = {"name": "pay", "arguments": {"order": "o1"}}
             host.send({"jsonrpc": "2.0", "id": ident, "method": "tools/call", "params": params})
-            answers.append(json.loads(host.read())["result"])
+            answers.append(json.loads(host.read()))
         host.end()
 
-    first, second = (answer.get("_meta", {}).get(META_OUTCOME, {}) for answer in answers)
-    assert first["state"] == ("free" if freed else "unknown")
+    first, second = (a.get("result", {}).get("_meta", {}).get(META_OUTCOME, {}) for a in answers)
+    if worded:
+        assert answers[0]["error"] == {"code": -32001, "message": "no"}
+    else:
+        assert first["state"] == ("free" if freed else "unknown")
     assert second.get("state") == (None if freed else "unknown")
     assert len(calls) == (2 if freed else 1)
