@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fencekit.scan import words
+from fencekit.scan.effect import called_name
 from fencekit.scan.evaluate import Evaluator
 from fencekit.scan.facts import Call, Expr, Member
 from fencekit.scan.http_calls import steps_after
@@ -111,9 +112,7 @@ def at_call(ev: Evaluator, call: Call, env: Env) -> tuple[list[KeyFact], set[str
                 if words.key_like(str(label.value)):
                     held = ev.eval(step.args[1].value, env)
                     facts += judge(ev, str(label.value), held, env, step.line)
-        for arg in step.args:
-            if arg.name and words.key_like(arg.name):
-                facts += judge(ev, arg.name, ev.eval(arg.value, env), env, step.line)
+        facts += _given_by_name(ev, step, env)
         _records(ev, told, env, facts, 0, set())
         inputs |= set(origin(ev, told, env).inputs)
         inner: Expr = step.callee
@@ -121,6 +120,43 @@ def at_call(ev: Evaluator, call: Call, env: Env) -> tuple[list[KeyFact], set[str
         if isinstance(inner, Member | Call) or inner is not step.callee:
             _records(ev, ev.eval(inner, env), env, facts, 4, set())
     return list(dict.fromkeys(facts)), inputs
+
+
+def _given_by_name(ev: Evaluator, call: Call, env: Env) -> list[KeyFact]:
+    """Return the key facts of a call's keywords: `OrderRequest(client_order_id=…)`."""
+    named = [(a.name, a.value) for a in call.args if a.name and words.key_like(a.name)]
+    return [
+        f for name, value in named for f in judge(ev, name, ev.eval(value, env), env, value.line)
+    ]
+
+
+def minted_ids(ev: Evaluator, call: Call, env: Env) -> list[KeyFact]:
+    """Return where an upsert is given an id that is minted for it, so that a repeat adds.
+
+    Only what is upserted is looked into, as a list of records or of objects with an `id`.
+    """
+    if "upsert" not in words.split(called_name(call)):
+        return []
+    out: list[KeyFact] = []
+    todo = [(v, 0) for a in call.args for v in ev.eval(a.value, env)]
+    while todo:
+        value, depth = todo.pop(0)
+        below: list[Value] = []
+        if isinstance(value, Seq):
+            below = value.items
+        elif isinstance(value, Record):
+            for names, held, line in ev.entries(value):
+                below += held
+                if any(isinstance(n, Const) and n.value == "id" for n in names):
+                    out += judge(ev, "id", held, value.env or env, line or value.line)
+        elif isinstance(value, Ext | Inst) and value.call is not None and value.env is not None:
+            for arg in value.call.args:
+                held = ev.eval(arg.value, value.env)
+                below += held
+                if arg.name == "id":
+                    out += judge(ev, "id", held, value.env, arg.value.line)
+        todo += [(v, depth + 1) for v in below[:40]] if depth < 3 and len(todo) < 200 else []
+    return [f for f in dict.fromkeys(out) if f.kind == "fresh-key"]
 
 
 def _records(
@@ -154,6 +190,7 @@ def _records(
             and value.env is not None
             and depth < 4
         ):
+            facts.extend(_given_by_name(ev, value.call, value.env))
             for arg in value.call.args:
                 _records(ev, ev.eval(arg.value, value.env), value.env, facts, depth + 2, seen)
 

@@ -418,8 +418,11 @@ class Walker:
         if effect.what == "HTTP POST" and not effect.target and words.reads_by_name(self.tool):
             return  # one executor for all tools: its call says nothing, the tool's name does
         facts, inputs = keys.at_call(self.ev, call, env)
+        minted = keys.minted_ids(self.ev, call, env)
+        facts += [f for f in minted if f not in facts]
         certain = effect.certain and all(h.certain for h in chain)
-        made = Effect(effect.what, effect.declarative, certain, effect.target, effect.weak)
+        declares = effect.declarative and not minted
+        made = Effect(effect.what, declares, certain, effect.target, effect.weak)
         retries = tuple(dict.fromkeys(self._retries))
         hit = Hit(
             env.file,
