@@ -24,6 +24,15 @@ _OURS_ALONE_PREFIXES = ("sec-", "x-forwarded-", "access-control-request-", "fenc
 _NOT_DOWN = frozenset({"content-encoding", "set-cookie", "server", "date", "alt-svc"})
 
 
+def on_wire(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return headers as the bytes that they came in."""
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+def _texts(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
+    return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in raw]
+
+
 def _named(headers: Iterable[tuple[str, str]]) -> set[str]:
     """Return the headers that `Connection` names as belonging to it."""
     given = ",".join(value for name, value in headers if name == "connection")
@@ -35,15 +44,15 @@ def upward(raw: Iterable[tuple[bytes, bytes]], own: Mapping[str, str]) -> Header
 
     `own` headers take the place of the client's. Repeated headers stay repeated.
     """
-    given = [(n.decode("latin-1").lower(), v.decode("latin-1")) for n, v in raw]
+    given = _texts(raw)
     ours = {name.lower(): value for name, value in own.items()}
     dropped = _ONE_HOP | _OURS_ALONE | _named(given) | set(ours)
     kept = [(n, v) for n, v in given if n not in dropped and not n.startswith(_OURS_ALONE_PREFIXES)]
     return [*kept, *ours.items(), ("accept-encoding", "identity")]
 
 
-def downward(given: Iterable[tuple[str, str]]) -> Headers:
+def downward(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
     """Return the server's headers for the client, without those of its connection."""
-    lowered = [(name.lower(), value) for name, value in given]
+    lowered = _texts(raw)
     dropped = _ONE_HOP | _NOT_DOWN | _named(lowered)
     return [(name, value) for name, value in lowered if name not in dropped]

@@ -216,7 +216,8 @@ class Desk:
     def _ask(self, frame: Frame, speaker: Headers) -> None:
         """Send a request of the gate's own, with the credential and the session of the speaker."""
         given = dict(speaker)
-        headers = {n: v for n, v in given.items() if not n.startswith(("mcp-", "content-", "acc"))}
+        theirs = {n: v for n, v in given.items() if not n.startswith(("mcp-", "content-", "acc"))}
+        headers = {name: value for name, value in theirs.items() if value.isascii()}
         endpoint = Endpoint(self.url, headers=headers, timeout=ANSWER_TIMEOUT)
         endpoint.session_id = self.session
         endpoint.protocol_version = given.get(protocol.HEADER_PROTOCOL_VERSION)

@@ -22,7 +22,7 @@ from fencekit.wire import protocol
 from fencekit.wire.errors import HttpRefused, NeverLeft, Unanswered, WireError
 from fencekit.wire.events import Event, event_bytes, events
 from fencekit.wire.frames import Frame, IdKey, Kind, encode, parse
-from fencekit.wire.hops import Headers, downward
+from fencekit.wire.hops import Headers, downward, on_wire
 from fencekit.wire.http import MAX_BODY, RESUME_ATTEMPTS, failure
 from fencekit.wrap.actions import Action, Call, Moment, Stage
 from fencekit.wrap.gate import Gate, is_modern
@@ -131,7 +131,11 @@ class Exchange:
                 loop.call_soon(desk.turn, lambda at: desk.gate.sent(call, at))
 
         client = desk.client_for(fenced=self.call is not None)
-        more: Any = {"headers": self.headers, "content": body, "extensions": {"trace": trace}}
+        more: Any = {
+            "headers": on_wire(self.headers),
+            "content": body,
+            "extensions": {"trace": trace},
+        }
         try:
             async with client.stream("POST", desk.url, **more) as response:
                 await self._read(response)
@@ -143,7 +147,7 @@ class Exchange:
 
     async def _read(self, response: httpx2.Response) -> None:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        headers = downward(response.headers.multi_items())
+        headers = downward(response.headers.raw)
         if response.status_code >= 300:
             await self._refused(response, headers)
             return
@@ -224,7 +228,9 @@ class Exchange:
             ("accept", "text/event-stream"),
             (protocol.HEADER_LAST_EVENT_ID, last),
         ]
-        return self.desk.client_for(fenced=True).stream("GET", self.desk.url, headers=headers)
+        return self.desk.client_for(fenced=True).stream(
+            "GET", self.desk.url, headers=on_wire(headers)
+        )
 
     # --- from the server ---
 

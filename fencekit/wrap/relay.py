@@ -20,7 +20,7 @@ from fencekit.wire import protocol
 from fencekit.wire.errors import WireError
 from fencekit.wire.events import event_bytes, events
 from fencekit.wire.frames import Frame, Kind, encode, error_bytes, parse
-from fencekit.wire.hops import Headers, downward, upward
+from fencekit.wire.hops import Headers, downward, on_wire, upward
 from fencekit.wire.http import MAX_BODY as MAX_ANSWER
 from fencekit.wire.http import failure
 from fencekit.wrap.desk import Desk
@@ -193,11 +193,13 @@ class Relay:
         status, given, body = 202, [], b""
         for one in desk.tell(frame, headers):
             try:
-                got = await self._way.pooled.post(self._url, headers=headers, content=one.raw)
+                got = await self._way.pooled.post(
+                    self._url, headers=on_wire(headers), content=one.raw
+                )
             except httpx2.HTTPError as error:
                 await _unreachable(send, failure(error, self._url))
                 return
-            status, given, body = got.status_code, downward(got.headers.multi_items()), got.content
+            status, given, body = got.status_code, downward(got.headers.raw), got.content
         reply = Reply()
         reply.whole(status, given, body)
         await reply.send_to(send)
@@ -255,10 +257,10 @@ class Relay:
     ) -> None:
         assert self._way is not None
         headers, body = asked
-        more: Any = {"headers": headers, "content": body}
+        more: Any = {"headers": on_wire(headers), "content": body}
         try:
             async with self._way.pooled.stream(method, self._url, **more) as response:
-                reply.open(response.status_code, downward(response.headers.multi_items()))
+                reply.open(response.status_code, downward(response.headers.raw))
                 if "text/event-stream" in response.headers.get("content-type", ""):
                     await _relay_events(response, desk, reply)
                 else:

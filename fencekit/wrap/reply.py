@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from fencekit.wire.hops import Headers
+from fencekit.wire.hops import Headers, on_wire
 
 MAX_UNREAD = 1024 * 1024  # bytes ahead of a connected client; the server waits then
 MAX_KEPT = 4 * 1024 * 1024  # bytes kept for a client that may come back
@@ -108,7 +108,7 @@ class Reply:
         try:
             while not self.opened:
                 await self._news.wait()
-            raw = [(n.encode("latin-1"), v.encode("latin-1")) for n, v in self.headers]
+            raw = on_wire(self.headers)
             await send({"type": "http.response.start", "status": self.status, "headers": raw})
             start = 0 if after is None else self._ids[after]
             await self._pieces_to(send, start, back=after is not None)

@@ -16,7 +16,7 @@ from mcp.shared.inbound import (
 
 from fencekit.wire import protocol
 from fencekit.wire.frames import Frame, error_bytes
-from fencekit.wire.hops import Headers
+from fencekit.wire.hops import Headers, on_wire
 from fencekit.wrap.gate import Gate, is_modern
 from fencekit.wrap.remote import ANSWER_TIMEOUT
 
@@ -39,7 +39,7 @@ class Way:
     async def tell(self, raw: bytes, headers: Headers) -> None:
         """Send what needs no answer; that nobody takes it is the server's to notice."""
         with contextlib.suppress(httpx2.HTTPError):
-            await self.pooled.post(self.url, headers=headers, content=raw)
+            await self.pooled.post(self.url, headers=on_wire(headers), content=raw)
 
     @staticmethod
     def refusal(frame: Frame, headers: Headers, gate: Gate) -> tuple[int, bytes] | None:

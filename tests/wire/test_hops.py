@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencekit.wire.hops import downward, upward
+from fencekit.wire.hops import downward, on_wire, upward
 
 
 def test_what_concerns_the_front_alone_does_not_go_up():
@@ -25,9 +25,14 @@ def test_what_concerns_the_front_alone_does_not_go_up():
 
 def test_what_concerns_the_servers_connection_alone_does_not_come_down():
     given = [
-        ("Connection", "close, X-Hop"), ("X-Hop", "1"), ("Keep-Alive", "5"), ("Date", "now"),
-        ("Content-Length", "9"), ("Content-Encoding", "gzip"), ("Set-Cookie", "a=1"),
-        ("WWW-Authenticate", "Bearer"), ("Mcp-Session-Id", "s"),
+        (b"Connection", b"close, X-Hop"), (b"X-Hop", b"1"), (b"Keep-Alive", b"5"),
+        (b"Content-Length", b"9"), (b"Content-Encoding", b"gzip"), (b"Set-Cookie", b"a=1"),
+        (b"WWW-Authenticate", b"Bearer"), (b"Mcp-Session-Id", b"s"), (b"Date", b"now"),
     ]  # fmt: skip
 
     assert downward(given) == [("www-authenticate", "Bearer"), ("mcp-session-id", "s")]
+
+
+def test_every_byte_of_a_value_survives():
+    value = bytes(b for b in range(0x20, 0x100) if b != 0x7F)
+    assert on_wire(downward([(b"x-all", value)])) == [(b"x-all", value)]
