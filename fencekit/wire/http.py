@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from fencekit.wire import protocol
 from fencekit.wire.errors import HttpRefused, NeverLeft, TimedOut, Unanswered, WireError
-from fencekit.wire.frames import Frame, Kind, parse
+from fencekit.wire.frames import Frame, IdKey, Kind, parse
+from fencekit.wire.lines import Lines
 
 if TYPE_CHECKING:
     import httpx2
@@ -81,6 +82,7 @@ class Endpoint:
             transport=None,
         )
         self._open: set[httpx2.Response] = set()
+        self._lines = Lines()
         self._lock = threading.Lock()
 
     def _headers(self, frame: Frame, extra: Mapping[str, str] | None) -> dict[str, str]:
@@ -116,12 +118,14 @@ class Endpoint:
         without an answer raises Unanswered.
         """
 
-        def trace(name: str, _info: Mapping[str, Any]) -> None:
+        def trace(name: str, info: Mapping[str, Any]) -> None:
+            self._lines.traced(frame.key, name, info)
             if name == "http11.send_request_body.complete" and on_sent is not None:
                 on_sent()
 
         with (
             self._translated(),
+            self._lines.held(frame.key),
             self._client.stream(
                 "POST",
                 self.url,
@@ -257,6 +261,13 @@ class Endpoint:
             raise
         except Exception as error:
             raise failure(error, self.url) from error
+
+    def cut(self, key: IdKey) -> bool:
+        """End the connection of a request that waits for its answer; says whether one does.
+
+        Its `post` then raises NeverLeft or Unanswered.
+        """
+        return self._lines.cut(key)
 
     def end_session(self) -> None:
         """Tell the server that its session is over (DELETE); its answer does not matter."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from fencekit.wire import protocol
 from fencekit.wire.errors import HttpRefused, NeverLeft, WireError
-from fencekit.wire.frames import Frame, Kind, error_bytes, parse
+from fencekit.wire.frames import Frame, Kind, error_bytes, id_key, parse
 from fencekit.wire.http import Endpoint
 from fencekit.wrap.actions import Call
 from fencekit.wrap.gate import Gate, is_modern
@@ -63,10 +63,17 @@ class RemoteUpstream:
             if frame.kind is Kind.REQUEST:
                 self._speak_as(frame)
                 threading.Thread(target=self._post, args=(frame, call), daemon=True).start()
-            else:
+            elif not self._cut(frame):
                 self._post(frame, None)
                 if frame.method == "notifications/initialized":
                     self._listen()
+
+    def _cut(self, frame: Frame) -> bool:
+        """Cancel a request of the stateless era, where only the end of its connection does."""
+        stateless = protocol.is_stateless(self._endpoint.protocol_version)
+        if frame.method != "notifications/cancelled" or not stateless:
+            return False
+        return self._endpoint.cut(id_key(frame.params.get("requestId")))
 
     def _speak_as(self, frame: Frame) -> None:
         """Let the headers say the version that the body says."""

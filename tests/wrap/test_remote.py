@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
 
-from fencekit.wire.protocol import META_OUTCOME
+from fencekit.wire.protocol import (
+    LATEST_MODERN,
+    META_CLIENT_CAPABILITIES,
+    META_OUTCOME,
+    META_PROTOCOL_VERSION,
+)
 from tests.wire.web import Handler, web
 from tests.wrap.test_stdio import WRAP, Host
 
@@ -87,3 +93,32 @@ def test_only_what_stands_before_every_handler_frees_a_call(
         assert first["state"] == ("free" if freed else "unknown")
     assert second.get("state") == (None if freed else "unknown")
     assert len(calls) == (2 if freed else 1)
+
+
+def test_a_cancelled_request_of_the_stateless_era_has_its_connection_ended(tmp_path):
+    there, ended = threading.Event(), threading.Event()
+
+    def script(it: Handler, message: Any) -> None:
+        if message["method"] == "resources/read":
+            there.set()
+            if it.connection.recv(1) == b"":
+                ended.set()
+            it.close_connection = True
+        else:
+            it.answer(message, {"resultType": "complete"})
+
+    meta = {META_PROTOCOL_VERSION: LATEST_MODERN, META_CLIENT_CAPABILITIES: {}}
+    with web(script) as it:
+        host = Host([*WRAP, "--ledger", "memory:", "--scope", "t", "--url", it.url], {})
+        params = {"uri": "x:y", "_meta": meta}
+        host.send({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": params})
+        assert there.wait(10)
+        gone = {"requestId": 1}
+        host.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": gone})
+        assert ended.wait(10)
+        host.send({"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"_meta": meta}})
+        said = json.loads(host.read())
+        host.end()
+
+    assert said["id"] == 2
+    assert [message["method"] for _, _, message in it.asked] == ["resources/read", "ping"]
