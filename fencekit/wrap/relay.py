@@ -8,6 +8,7 @@ Origin, bounds bodies, and never hands its own token on.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -148,10 +149,9 @@ class Relay:
             await refused(scope, receive, send)
         elif scope["path"].rstrip("/") != PATH:
             await say_status(send, 404, b'{"detail":"the endpoint is /mcp"}')
-        elif posted:
-            await self._post(scope, receive, send)
         else:
-            await self._other(scope, receive, send)
+            with contextlib.suppress(ConnectionResetError):
+                await (self._post if posted else self._other)(scope, receive, send)
 
     def _headers(self, scope: Scope) -> Headers:
         """Return the headers for the server, with the client's credential where it speaks."""
@@ -318,10 +318,15 @@ async def _until_gone(receive: Callable[[], Any]) -> None:
 
 
 async def _body(receive: Callable[[], Any]) -> bytes | None:
-    """Read a request's body; None for one that is too large."""
+    """Read a request's body; None for one that is too large.
+
+    Raises ConnectionResetError where the client went away before the end: half a body is none.
+    """
     body = bytearray()
     while True:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionResetError("the client went away")
         body += message.get("body", b"")
         if len(body) > MAX_BODY:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -22,8 +23,8 @@ from fencekit.wire.protocol import META_OUTCOME
 from fencekit.wrap import exchange
 from fencekit.wrap import relay as relay_module
 from fencekit.wrap.clients import EVERYBODY, Guests
+from fencekit.wrap.door import PRINCIPAL, Listen
 from fencekit.wrap.door import Door as FrontDoor
-from fencekit.wrap.door import Listen
 from fencekit.wrap.identity import Scope
 from fencekit.wrap.record import Record
 from fencekit.wrap.relay import Relay
@@ -663,6 +664,39 @@ def test_a_request_that_is_too_large_is_refused_before_the_server(tmp_path, monk
     with relay(tmp_path, shop) as (door, _):
         assert door.send(call(1, "x" * 1000))[0] == 413
     assert shop.seen == []
+
+
+def test_half_a_body_is_no_request_even_where_it_reads_as_one(tmp_path):
+    """The rest that is missing is only space: a proxy that takes what came would run the call."""
+    shop = Shop()
+    sent: list[Any] = []
+
+    async def play() -> None:
+        whole = json.dumps(call(1)).encode()
+        came = iter([
+            {"type": "http.request", "body": whole, "more_body": True},
+            {"type": "http.disconnect"},
+        ])  # fmt: skip
+
+        async def receive() -> Any:
+            return next(came)
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        with web(shop) as served:
+            record = Record("memory:", FenceConfig(), lambda: True)
+            made = Settings(Rules(), Scope("t"), record.holder, new_id)
+            behind = Relay(made, record, (served.url, {}))
+            headers = [(b"host", b"127.0.0.1:1"), (b"content-type", b"application/json")]
+            scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
+            web_app = behind.web(Listen("127.0.0.1", 0))
+            await web_app({**scope, PRINCIPAL: ""}, receive, send)
+            await behind.close()
+            record.close()
+
+    asyncio.run(play())
+    assert (shop.seen, sent) == ([], [])
 
 
 def test_an_exposed_intent_is_added_to_the_list_and_taken_from_the_call(tmp_path):
