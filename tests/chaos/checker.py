@@ -46,6 +46,11 @@ class History:
 
 def check(history: History) -> list[str]:
     """Return every promise that the history breaks, in words."""
+    return [*check_promises(history), *_each_intent_is_linearizable(history)]
+
+
+def check_promises(history: History) -> list[str]:
+    """The same without the search: two ledgers with two clocks have no one specification."""
     return [
         *_runs_once(history),
         *_acknowledged_is_kept(history),
@@ -55,7 +60,6 @@ def check(history: History) -> list[str]:
         *_numbers_have_no_gaps(history),
         *_certificates_verify(history),
         *_counters_agree(history),
-        *_each_intent_is_linearizable(history),
     ]
 
 

@@ -1,7 +1,8 @@
 """A client process of the chaos run: random verbs over a few intents, everything written down.
 
-Usage: client URL FOLDER NAME SEED THREADS [FAULT]. It runs until its standard input says "stop"; a
-line "step MS" steps its clocks. Several threads are several callers of one ledger.
+Usage: client URL FOLDER NAME SEED THREADS [FAULT [NEXT]]. It runs until its standard input says
+"stop"; a line "step MS" steps its clocks. Several threads are several callers of one ledger. NEXT
+is the ledger that URL is moved to, for whoever is told so.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from fencekit import Fence, FenceConfig
 from fencekit.core.clock import NO_CLOCK, VectorClock
-from fencekit.core.errors import FenceError, LedgerError
+from fencekit.core.errors import FenceError, LedgerError, LedgerMoved
 from fencekit.core.messages import Fresh, Head, Prepare, Seen
 from fencekit.core.state import Done, IntentKey, PreparedEffect, Unknown
 from fencekit.fence.draw import HolderKind
@@ -39,12 +40,28 @@ PRINCIPALS = ("", "alice")
 class Client:
     """What the callers of one process share."""
 
-    def __init__(self, fence: Fence, recorder: Recorder) -> None:
+    def __init__(self, fence: Fence, recorder: Recorder, following: str = "") -> None:
         self.fence, self.recorder = fence, recorder
+        self._following, self._next, self._opening = following, fence, threading.Lock()
         self.stop = threading.Event()
         self.step_ms = 0
         self.numbers = itertools.count()
         self.prepares = 0
+
+    def call(self, command: Any) -> Any:
+        """Ask the ledger, or the one that it was moved to."""
+        try:
+            return self.fence.calls.call(command)
+        except LedgerMoved:
+            with self._opening:
+                if self._following and self._next is self.fence:
+                    self._next = Fence.open(self._following, FenceConfig(lease=LEASE_S))
+            return self._next.calls.call(command)
+
+    def close(self) -> None:
+        """Close what was opened."""
+        self.fence.close()
+        self._next.close()
 
 
 class Caller:
@@ -79,7 +96,7 @@ class Caller:
         number = str(next(self.client.numbers))
         self.client.recorder.ask(number, command)
         try:
-            answer = self.client.fence.calls.call(command)
+            answer = self.client.call(command)
         except LedgerError:
             self.unheard.append(command)
             return None
@@ -252,12 +269,13 @@ class Caller:
             return
 
 
-def main(url: str, folder: str, name: str, seed: str, threads: str, fault: str = "") -> None:
+def main(url: str, folder: str, name: str, seed: str, threads: str, *more: str) -> None:
     """Run the client."""
+    fault, following = (*more, "", "")[:2]
     shared = scheme_of(url) in ("postgresql", "redis")
     recorder = Recorder(Path(folder), name, shared)
     fence = opened(url)
-    client = Client(fence, recorder)
+    client = Client(fence, recorder, following)
     if fault:
         FAULTS[fault][0](client)
     recorder.say("holder", fence.ledger.holder.process)
@@ -278,7 +296,7 @@ def main(url: str, folder: str, name: str, seed: str, threads: str, fault: str =
     if url == "memory:":
         look_at_all(fence, recorder)
         recorder.say("final", held(fence))
-    fence.close()
+    client.close()
 
 
 def opened(url: str) -> Fence:

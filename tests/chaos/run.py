@@ -53,6 +53,7 @@ class Run:
     seed: str
     url: str
     fault: str = ""
+    following: str = ""
     server: nemesis.Server | None = None
     network: nemesis.Network | None = None
     deaths: dict[str, Death] = field(default_factory=dict)
@@ -76,7 +77,7 @@ class Run:
         ]
         with (self.folder / f"{name}.stderr").open("w") as errors:
             self.clients[name] = subprocess.Popen(
-                [sys.executable, "-m", "tests.chaos.client", *words, self.fault],
+                [sys.executable, "-m", "tests.chaos.client", *words, self.fault, self.following],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -157,11 +158,20 @@ class Run:
 
     def go(self, seconds: float, once: str = "") -> None:
         """Let the clients work and get them into trouble; `once` happens halfway."""
+        self.begin()
+        self.work(seconds, once)
+        self.end()
+
+    def begin(self) -> None:
+        """Start the clients."""
         for _ in range(CLIENTS[self.kind][0]):
             self.start()
         for client in self.clients.values():
             assert client.stdout is not None
             assert client.stdout.readline() == "ready\n", "a client did not start"
+
+    def work(self, seconds: float, once: str = "") -> None:
+        """Get them into trouble for a time."""
         until, half = time.monotonic() + seconds, time.monotonic() + seconds / 2
         bag: list[str] = []
         while time.monotonic() < until:
@@ -173,6 +183,9 @@ class Run:
             # Everything once before anything twice, so that a short run meets all of it.
             bag = bag or self.chance.sample(TROUBLES[self.kind], len(TROUBLES[self.kind]))
             self.trouble(bag.pop())
+
+    def end(self) -> None:
+        """Let every client come to its end."""
         for name in list(self.clients):
             self.bury(name, kill=False)
 
@@ -211,7 +224,7 @@ def started(
         network = nemesis.Network(server.port)
         try:
             url = server.url(network.port, name_for(folder))
-            yield Run(kind, folder, seed, url, fault, server, network)
+            yield Run(kind, folder, seed, url, fault, server=server, network=network)
         finally:
             network.close()
             server.close()

@@ -17,9 +17,12 @@ from fencekit.core.messages import Fresh
 from tests.chaos import nemesis
 from tests.chaos.checker import check
 from tests.chaos.faults import FAULTS
-from tests.chaos.run import CLIENTS, FAILING_OVER, TROUBLES, started
+from tests.chaos.moving import KILLED_AT, Mover, problems_of
+from tests.chaos.record import told
+from tests.chaos.run import CLIENTS, FAILING_OVER, TROUBLES, Run, started
+from tests.ledger.servers import name_for
 
-SECONDS = float(os.environ.get("CHAOS_SECONDS", "8"))
+SECONDS = float(os.environ.get("CHAOS_SECONDS", "6"))
 SEED = os.environ.get("CHAOS_SEED", "1")
 FAULT_SECONDS = 5.0
 RUNS = 6
@@ -63,6 +66,30 @@ def test_the_promises_hold_through_a_failover(kind, tmp_path):
     assert check(history) == []
     ended = run.failed_over_ns
     assert any(isinstance(op.answer, Fresh) and op.start > ended for op in history.operations)
+
+
+@pytest.mark.slow
+def test_a_ledger_is_moved_while_clients_work(tmp_path):
+    """SQLite to PostgreSQL; the mover is killed at several steps, clients too, the network cut."""
+    with started("postgresql", tmp_path, f"{SEED}.move") as there:
+        source = f"sqlite:{tmp_path / 'ledger.db'}"
+        run = Run("sqlite", tmp_path, f"{SEED}.move", source, following=there.url)
+        run.network, mover = there.network, Mover(source, there.url)
+        run.begin()
+        run.work(2.0)
+        mover.start()
+        while mover.is_alive():
+            run.work(0.3)
+            run.trouble("cut the network")
+        mover.join()
+        run.work(2.5)
+        run.end()
+        assert mover.problem == ""
+        assert mover.kills == len(KILLED_AT)
+        print(f"{len(told(tmp_path).operations)} operations; {', '.join(run.did)}")
+        assert (
+            problems_of(run, source, there.server.url(there.server.port, name_for(tmp_path))) == []
+        )
 
 
 class Asynchronous(nemesis.RedisWithReplica):
