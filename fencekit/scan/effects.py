@@ -169,7 +169,7 @@ def _by_verb(
         return None
     if name in ("replace", "replaceAll") and len(call.args) == 2:
         return None  # of text
-    lets_go = name in words.LETS_GO and not call.args and not isinstance(value, Unknown)
+    lets_go = name.lower() in words.LETS_GO and not call.args and not isinstance(value, Unknown)
     if lets_go and not (isinstance(value, Ext) and acts_on_fetched(value, call)):
         return None  # of a connection, a session, a file
     if name in ("join", "concat") and not isinstance(value, Ext):

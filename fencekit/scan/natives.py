@@ -153,9 +153,10 @@ def result_at(values: list[Value], at: int) -> list[Value]:
     for value in values:
         if isinstance(value, Seq) and value.results is not None:
             out += value.results[at] if at < len(value.results) else []
-        elif at == 0:
-            out.append(value)
-    return out
+        else:  # a way on which only the first of them is known
+            out.append(value if at == 0 else Unknown(file=value.file, line=value.line))
+    # What stands beside an error is nothing.
+    return [v for v in out if not (isinstance(v, Const) and v.value is None)] or out
 
 
 def _chosen(ev: Parts, obj: Seq, call: Call, env: Env) -> list[Value]:

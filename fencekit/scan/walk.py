@@ -64,9 +64,10 @@ SKIP_DIRS: dict[str, str] = {
     ),
 }
 PACKAGE_ROOTS = ("src/main/java", "src/main/kotlin", "src/main/scala")  # below: packages only
-TEST_FILES = ("test_", "conftest.", "mock_")
+TEST_FILES = ("test_", "conftest.")
+IMITATES = (b"gomock", b"testify/mock", b"MockGen", b"mockery", b"counterfeiter")
 TEST_ENDINGS = (
-    "_test", "_tests", ".test", ".spec", "_spec", ".stories", ".bench", "_mock", "_mocks", ".mock",
+    "_test", "_tests", ".test", ".spec", "_spec", ".stories", ".bench",
 )  # fmt: skip
 
 
@@ -239,7 +240,19 @@ def _file_reason(entry: os.DirEntry[str], path: str, ignore: Ignore, root: Path)
     rust = entry.name.endswith(".rs") and stem == "tests"
     if rust or stem.startswith(TEST_FILES) or stem.endswith(TEST_ENDINGS):
         return "test"
+    if entry.name.endswith(".go") and "mock" in stem and _imitates(Path(entry.path)):
+        return "test"
     return "ignored by .gitignore" if _ignored(path, ignore) else ""
+
+
+def _imitates(entry: Path) -> bool:
+    """Tell whether a file says at its beginning that a tool wrote it to stand for another."""
+    try:
+        with entry.open("rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return False
+    return any(sign in head for sign in IMITATES)
 
 
 def read_source(path: Path) -> tuple[bytes, str]:

@@ -76,7 +76,8 @@ STRICT_READ = _words(
     "get list read search find query lookup check validate show describe view retrieve count fetch "
     "suggest preview estimate simulate calculate compare explain browse inspect download export"
 )
-# What may follow "fetch" in the name of a function that sends whatever it is given.
+CARRIERS = _words("fetch make do perform call execute exec resource")
+# What else may stand in the name of a function that sends whatever it is given.
 CARRIED = _words(
     "api apis json http https url endpoint request response raw from with via to by and or retry "
     "retries timeout auth authed authenticated authorized safe internal graphql gql rest data "
@@ -414,8 +415,8 @@ def reads_by_name(name: str) -> bool:
 
 def only_carries(name: str) -> bool:
     """Tell whether a name is one of the transport's, whatever is asked: `fetchFromApi`."""
-    named = split(name)
-    return named[:1] == ("fetch",) and set(named[1:]) <= CARRIED
+    named = set(split(name))
+    return bool(named) and named <= CARRIED | CARRIERS
 
 
 @functools.lru_cache(maxsize=5000)
