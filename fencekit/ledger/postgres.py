@@ -47,6 +47,13 @@ _ALL = -1
 """Stands for all groups, where something is compared once for all of them."""
 
 _READ = "SELECT key, version, value, ms FROM {}.read(%s)"
+# What a commit left behind that was given up while it waited for a synchronous standby, or that a
+# crash came between, is visible and not yet there. A commit after it waits for all of it.
+_SETTLE = (
+    "INSERT INTO {}.meta SELECT 'settled', now()::text "
+    "WHERE current_setting('synchronous_standby_names') <> '' "
+    "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
 _WRITE = (
     "SELECT failed, versions, ms FROM {}.compare_and_write("
     "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
@@ -77,7 +84,8 @@ class PostgresStore:
         self._read, self._write = _READ.format(schema), _WRITE.format(schema)
         self._limit = limit
         self._most = pool
-        self._pool = Pool(self._connect, 1, limit)
+        self._made = made
+        self._pool = Pool(self._connect_settled, 1, limit)
         self._others = self._pool if pool == 1 else Pool(self._connect, pool - 1, limit)
         if made:
             return
@@ -86,6 +94,8 @@ class PostgresStore:
                 db.limit = MIGRATE_SECONDS
                 migrate(db, self._schema)
                 db.limit = limit
+                db.execute(_SETTLE.format(schema))
+                self._made = True
         except BaseException:
             self.close()
             raise
@@ -101,6 +111,17 @@ class PostgresStore:
         )
         db.limit = self._limit
         register(db)
+        return db
+
+    def _connect_settled(self) -> BoundedConnection:
+        """Open a connection by which decisions are made: what it reads, a standby has too."""
+        db = self._connect()
+        if self._made:
+            try:
+                db.execute(_SETTLE.format(self._schema))
+            except BaseException:
+                db.close()
+                raise
         return db
 
     @contextlib.contextmanager
@@ -209,7 +230,11 @@ class PostgresStore:
         durability = "synced by the server before every answer" if synced else "WEAK: fsync is off"
         if not standby:
             durability += "; a failover to an asynchronous standby may lose the newest outcomes"
-        details = {"server": f"PostgreSQL {version}", "schema": self._schema}
+        details = {
+            "server": f"PostgreSQL {version}",
+            "schema": self._schema,
+            "synchronous standbys": standby or "none",
+        }
         return Description("postgresql", _place(self._conninfo), durability, details)
 
     def is_made(self) -> bool:
