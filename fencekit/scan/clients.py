@@ -62,7 +62,9 @@ class Clients:
             for value, at in self._through(call, env):
                 told += self._of_client(value, at)
             for step in (call, *steps_after(call, env)):
-                told += [t for t in self.policies.of_call(step, env) if t.by not in ("", None)]
+                own = [t for t in self.policies.of_call(step, env) if t.by]
+                # An option of a library without a rule may as well be told to the far side.
+                told += [t for t in own if t.repeats != (None,)]
             self._known[key] = list(dict.fromkeys(told))
         return self._known[key]
 
