@@ -29,7 +29,7 @@ from fencekit.core.state import (
 
 AUDIT_KEPT = 1_000
 """How many of the newest lines of the audit stay, however old they are."""
-AUDIT_ROWS = 500
+AUDIT_ROWS = 2_000
 """How many lines of the audit one step of a sweep looks at."""
 
 Outcome = Answer | BaseException

@@ -22,9 +22,9 @@ from tests.chaos.record import told
 from tests.chaos.run import CLIENTS, FAILING_OVER, TROUBLES, Run, started
 from tests.ledger.servers import name_for
 
-SECONDS = float(os.environ.get("CHAOS_SECONDS", "6"))
+SECONDS = float(os.environ.get("CHAOS_SECONDS", "5"))
 SEED = os.environ.get("CHAOS_SEED", "1")
-FAULT_SECONDS = 5.0
+FAULT_SECONDS = 3.0
 RUNS = 6
 """How many runs a planted fault is given: a race needs a race to show."""
 
@@ -58,7 +58,7 @@ def test_the_promises_hold_through_a_failover(kind, tmp_path):
     """The primary is killed, and what took over has every answer that anybody heard."""
     with started(kind, tmp_path, f"{SEED}.failover", servers=FAILING_OVER) as run:
         before = run.server.port
-        run.go(max(6.0, SECONDS / 2), once="fail over")
+        run.go(max(5.0, SECONDS / 2), once="fail over")
         assert run.server.port != before
         history = run.history()
     assert run.did.count("fail over") == 1
