@@ -12,6 +12,7 @@ from typing import Any, Literal
 from fencekit.core.certificate import EffectCert
 from fencekit.core.clock import VectorClock
 from fencekit.core.errors import FenceError
+from fencekit.core.quick import quickly_made
 from fencekit.core.request import EffectRequest
 from fencekit.core.result import Result
 from fencekit.core.state import (
@@ -29,6 +30,7 @@ from fencekit.core.state import (
 # --- commands ---------------------------------------------------------------------------------
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Prepare:
     """May this attempt run? `lease_ms` is how long it is believed without a heartbeat."""
@@ -46,6 +48,7 @@ class Prepare:
         return self.request.key
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Commit:
     """The effect ran, with this result. Build it with `make`, which computes the certificate."""
