@@ -144,8 +144,13 @@ class GroupCommit:
             if self._waiting:
                 self._give_to_thread()
             else:
-                self._writing = False
-                self._wake.notify_all()
+                self._let_go()
+
+    def _let_go(self) -> None:
+        self._writing = False
+        # Only `close` waits for this; the thread would wake for nothing after every lone call.
+        if self._closed:
+            self._wake.notify_all()
 
     def _give_to_thread(self) -> None:
         self._threads_turn = True
@@ -164,8 +169,8 @@ class GroupCommit:
             self._write_one_batch()
             with self._lock:
                 if not self._waiting:
-                    self._threads_turn = self._writing = False
-                    self._wake.notify_all()
+                    self._threads_turn = False
+                    self._let_go()
 
 
 def _heard(outcome: Outcome) -> Answer:
