@@ -239,8 +239,10 @@ class PostgresStore:
 
     def is_made(self) -> bool:
         """Whether the schema is there; makes nothing."""
+        self._made = False  # as far as is known yet, there is nothing to settle
         with self._connection() as db:
-            return version_of(db, self._schema) is not None
+            self._made = version_of(db, self._schema) is not None
+        return self._made
 
     def sibling(self) -> PostgresStore:
         """Return a store of the same schema over the other connections."""
