@@ -206,16 +206,31 @@ def _by_verb(
         if kind == "" and call.args and calls and name not in words.ITERATES:
             return Effect(value.path, False, False, target, weak=True)
         return None
-    if isinstance(value, Unknown) and kind in ("adding", "declaring"):
-        single = len(parts) == 1
-        bare = call.callee.obj.id if isinstance(call.callee.obj, Name) else ""
-        client = (set(words.split(bare)[-1:]) if bare else near) & words.CLIENT  # not `table_names`
-        if single and parts[0] in words.CONTAINER and not client:
-            return None
-        if near & words.CLIENT or not single:
-            text = ".".join([*_dotted(call.callee.obj), name])
-            return Effect(text, kind == "declaring", False, target, weak=not near & words.CLIENT)
+    if isinstance(value, Unknown) and kind in ("adding", "declaring") and not configures(parts):
+        return _of_unknown(name, kind, call.callee, near)
     return None
+
+
+def _of_unknown(name: str, kind: str, callee: Member, near: set[str]) -> Effect | None:
+    """Judge a call on something unknown by its verb, and by whether it is called a client."""
+    parts, target = words.split(name), ".".join([*sorted(near), name])
+    single = len(parts) == 1
+    bare = callee.obj.id if isinstance(callee.obj, Name) else ""
+    client = (set(words.split(bare)[-1:]) if bare else near) & words.CLIENT  # not `table_names`
+    if near & words.IN_PROCESS or (single and parts[0] in words.CONTAINER and not client):
+        return None
+    if near & words.CLIENT or not single:
+        text = ".".join([*_dotted(callee.obj), name])
+        return Effect(text, kind == "declaring", False, target, weak=not near & words.CLIENT)
+    return None
+
+
+def of_interface(owner: str, name: str) -> Effect | None:
+    """Judge a method of an interface that nothing here implements, by its verb alone."""
+    kind = words.verb_of(name)
+    if kind not in ("adding", "declaring") or configures(words.split(name)):
+        return None
+    return Effect(f"{owner}.{name}", kind == "declaring", False, name, weak=True)
 
 
 def _imported(value: Value, name: str, call: Call) -> Effect | None:

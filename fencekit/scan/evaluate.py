@@ -14,6 +14,7 @@ from fencekit.scan.changes import Changes
 from fencekit.scan.facts import (
     Binding,
     Call,
+    Cast,
     Choice,
     Compare,
     Dict,
@@ -86,8 +87,6 @@ class Evaluator(Names, Changes, Instances, Members, Activations, Truths):
         self._bare: dict[tuple[object, ...], Env] = {}  # activations without arguments
         self._active: set[tuple[int, int]] = set()  # what is being evaluated
         self._running: dict[int, int] = {}  # functions whose result is being asked for
-
-    # Environments.
 
     def open_env(self, function: Function) -> Env:
         """Return the activation of a function of which no particular call is known."""
@@ -196,6 +195,8 @@ class Evaluator(Names, Changes, Instances, Members, Activations, Truths):
                 return [Func(expr.function, env, env.self_value, file=file, line=line)]
             case Each():
                 return [self._comprehension(expr, env)]
+            case Cast():
+                return self.cast(expr, env)
             case Result():
                 return natives.result_at(self.eval(expr.of, env), expr.at)
             case _:

@@ -137,6 +137,14 @@ class Result(Expr):
 
 
 @dataclass(slots=True, eq=False)
+class Cast(Expr):
+    """A value that is said to be of a type (Go's `x.(T)`)."""
+
+    of: Expr
+    type_text: str
+
+
+@dataclass(slots=True, eq=False)
 class Choice(Expr):
     """One of several: a conditional expression, `a || b`, a `match` used as a value."""
 

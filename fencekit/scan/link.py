@@ -340,6 +340,11 @@ class Walker:
         if isinstance(value, Func):
             bound = self.ev.bind(value, call, env)
             self._controls(value.function, bound, call, env)
+            owner = value.function.owner
+            if owner is not None and owner.abstract and not value.function.body:
+                asked = effects.of_interface(owner.name, value.function.name)
+                if asked is not None:
+                    self._hit(asked, call, env, chain)
             self.walk(value, bound, chain, value.certain)
             return
         if isinstance(value, ClassRef):

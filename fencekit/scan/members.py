@@ -45,10 +45,13 @@ class Members(Parts):
             case Mod():
                 return self.mod_member(value, name)
             case Ext():
-                if len(value.steps) > MAX_STEPS:  # a loop that feeds itself
+                if len(value.steps) > MAX_STEPS or value.last == "lifespan_context":
+                    # A loop that feeds itself, or what the server's own start put into its context.
                     return [Unknown(name, **where)]  # type: ignore[arg-type]
                 return [Ext(value.root, (*value.steps, name), value.call, value.env, **where)]  # type: ignore[arg-type]
             case Input():
+                if name == "lifespan_context":  # no input of the caller
+                    return [Unknown(name, **where)]  # type: ignore[arg-type]
                 if value.tool and name == "name":
                     return [Const(value.tool, **where)]  # type: ignore[arg-type]
                 keep = value.tool if name in ("params", "request") else ""

@@ -7,7 +7,7 @@ import re
 from fencekit.scan import loading, natives, words
 from fencekit.scan.changes import is_empty
 from fencekit.scan.documents import is_data
-from fencekit.scan.facts import Binding, Class, Function, Import, Module, Param
+from fencekit.scan.facts import Binding, Cast, Class, Function, Import, Module, Param
 from fencekit.scan.parts import MAX_VALUES, Parts
 from fencekit.scan.reach import SELF_NAMES
 from fencekit.scan.scopes import scope_of
@@ -316,6 +316,13 @@ class Names(Parts):
         return []
 
     # Types as written.
+
+    def cast(self, expr: Cast, env: Env) -> list[Value]:
+        """Return what a value is said to be, where no more is known of it."""
+        found = self.eval(expr.of, env)
+        if all(isinstance(v, Unknown | Input | Ext) for v in found):
+            return self.from_type(expr.type_text, env) or found
+        return found
 
     def from_type(self, text: str, env: Env) -> list[Value]:
         """Return an instance of the first type in an annotation that is known by name."""

@@ -14,6 +14,7 @@ from fencekit.scan.facts import (
     Binding,
     Block,
     Call,
+    Cast,
     Choice,
     Class,
     Compare,
@@ -72,6 +73,8 @@ def children(expr: Expr) -> Iterator[Expr]:
         case ListOf():
             for item in expr.items:
                 yield item.value
+        case Cast():
+            yield expr.of
         case Choice():
             if expr.test is not None:
                 yield expr.test

@@ -17,6 +17,7 @@ SQL_CALLS = frozenset({
     "none", "any", "text", "update", "executeupdate", "executequery", "preparestatement",
     "batchupdate", "createnativequery", "queryforobject", "queryforlist", "query_as",
     "query_scalar", "batch_execute", "sql_query", "sql",
+    "execute_query", "execute_write", "write_transaction", "execute_read", "read_transaction",
 })  # fmt: skip
 
 
@@ -30,6 +31,11 @@ SQL_WRITES = frozenset({
 })  # fmt: skip
 
 
+# Cypher (openCypher 9) reads first and writes later in one statement.
+CYPHER = frozenset({"match", "unwind", "merge", "call", "foreach", "optional"})
+CYPHER_WRITES = re.compile(r"\b(create|merge|set|delete|remove|drop)\b")
+
+
 SQL_READS = frozenset({"select", "pragma", "show", "explain", "with", "describe", "values"})
 
 
@@ -41,6 +47,13 @@ def sql_effect(ev: Evaluator, name: str, call: Call, env: Env) -> Effect | None:
         for text in ev.texts(arg.value, env):
             told = SQL.match(str(text.value))
             verb = told.group(1).lower() if told else ""
+            if verb in CYPHER and "(" in str(text.value):
+                lowered = str(text.value).lower()
+                found = CYPHER_WRITES.findall(lowered)
+                if not found:
+                    return NOTHING
+                declares = "create" not in found
+                return Effect(f"Cypher {found[0].upper()}", declares, True, str(text.value)[:80])
             if verb in SQL_READS and " " in str(text.value).strip():
                 lowered = str(text.value).lower()
                 if verb != "with" or not re.search(

@@ -35,7 +35,7 @@ ADDING = _words(
     "mint issue sign broadcast stake redeem claim exercise renew retry resend generate make new "
     "write save record log track commit subscribe authorize authorise initiate request rerun "
     "restart "
-    "reset increment decrement bulk batch allocate associate "
+    "reset increment decrement bulk batch allocate associate rebuild "
     "restock produce forward share spawn kick adjust attach "
     "draft convert merge rollback undo redeploy exec perform apply accept open "
     "mutate "
@@ -146,7 +146,9 @@ CLIENT = _words(
 )
 
 # Parts of a client that live in the process: what is put into them goes nowhere by itself.
-IN_PROCESS = _words("hooks headers handlers listeners interceptors adapters cookies middleware")
+IN_PROCESS = _words(
+    "span tracer spans hooks headers handlers listeners interceptors adapters cookies middleware"
+)
 
 HTTP_VERBS = {
     "post": "POST", "put": "PUT", "patch": "PATCH", "delete": "DELETE", "get": "GET",
@@ -186,7 +188,7 @@ QUIET_LIBRARIES = (
     "fastmcp", "rmcp", "zerolog", "logrus", "zap", "cobra", "viper", "serde", "serde_json",
     "tracing", "anyhow", "thiserror", "chrono", "dayjs", "moment", "uuid", "click", "rich", "typer",
     "jsonschema", "ajv", "numpy", "bs4", "cheerio", "turndown", "rxjs", "prom-client",
-    "opentelemetry",
+    "opentelemetry", "go.opentelemetry.io",
     "@opentelemetry", "@sentry", "sentry_sdk", "lru-cache", "cachetools", "p-limit", "p-queue",
     "anyio", "starlette", "fastapi", "uvicorn", "hono", "@hono", "koa", "fastify", "debug", "ora",
     "inquirer",

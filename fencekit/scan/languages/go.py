@@ -36,6 +36,7 @@ from fencekit.scan.languages.base import (
     wrap,
 )
 from fencekit.scan.languages.go_values import (
+    asserted,
     called,
     composite,
     declare,
@@ -239,7 +240,7 @@ EXPRS = {
     "call_expression": called,
     "unary_expression": wrap("operand"),
     "parenthesized_expression": wrap(),
-    "type_assertion_expression": wrap("operand"),
+    "type_assertion_expression": asserted,
     "type_conversion_expression": wrap("operand"),
     "pointer_type": wrap(),
     "generic_type": wrap("type"),

@@ -8,6 +8,7 @@ from fencekit.scan.facts import (
     Arg,
     Assign,
     Call,
+    Cast,
     Dict,
     Do,
     Entry,
@@ -41,6 +42,12 @@ def called(low: Lowering, node: Node) -> Expr:
     if made.callee.id == "make" and first_type is not None:
         return empty(low, first_type) or made
     return made
+
+
+def asserted(low: Lowering, node: Node) -> Expr:
+    """Lower `x.(T)`."""
+    of = low.expr(node.child_by_field_name("operand"))
+    return Cast(of.line, of=of, type_text=low.text(node.child_by_field_name("type")))
 
 
 def empty(low: Lowering, of_type: Node | None) -> Expr | None:
