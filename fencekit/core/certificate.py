@@ -15,7 +15,6 @@ from typing import Any, TypedDict, Unpack
 from fencekit.core.canonical import CanonicalError, Json, canonical_bytes
 from fencekit.core.clock import ClockError, VectorClock
 from fencekit.core.errors import InvalidRequest
-from fencekit.core.quick import quickly_made
 
 NOT_KEPT = "fencekit/not_kept"
 """The one key of what stands in for a result that was not kept."""
@@ -81,7 +80,6 @@ class CertFields(TypedDict):
     agent: str
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class EffectCert:
     """One committed effect. `parent` is the hash of the certificate before it, if any.

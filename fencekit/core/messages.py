@@ -12,7 +12,6 @@ from typing import Any, Literal
 from fencekit.core.certificate import EffectCert
 from fencekit.core.clock import VectorClock
 from fencekit.core.errors import FenceError
-from fencekit.core.quick import quickly_made
 from fencekit.core.request import EffectRequest
 from fencekit.core.result import Result
 from fencekit.core.state import (
@@ -30,7 +29,6 @@ from fencekit.core.state import (
 # --- commands ---------------------------------------------------------------------------------
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Prepare:
     """May this attempt run? `lease_ms` is how long it is believed without a heartbeat."""
@@ -48,7 +46,6 @@ class Prepare:
         return self.request.key
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Commit:
     """The effect ran, with this result. Build it with `make`, which computes the certificate."""

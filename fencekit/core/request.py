@@ -10,7 +10,6 @@ from fencekit.core.canonical import canonical_bytes, fingerprint_from_bytes, par
 from fencekit.core.certificate import ReadSetEntry
 from fencekit.core.clock import NO_CLOCK, VectorClock
 from fencekit.core.errors import InvalidRequest
-from fencekit.core.quick import quickly_made
 from fencekit.core.state import IntentKey
 
 # Names travel through ledgers, terminals and pages; a bound keeps every key indexable.
@@ -20,7 +19,6 @@ MAX_NAME = 1024
 ANONYMOUS = "anonymous"
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class EffectRequest:
     """One logical action. Build it with `make`, which checks everything before anything happens.

@@ -8,10 +8,8 @@ from typing import Any
 from fencekit.core.canonical import canonical_bytes, parse_json
 from fencekit.core.certificate import not_kept
 from fencekit.core.errors import InvalidRequest
-from fencekit.core.quick import quickly_made
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Result:
     """A result as JSON text; `kept` is False where only its digest and size could be recorded."""

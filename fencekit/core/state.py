@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from fencekit.core.certificate import CertFields, EffectCert, ReadSetEntry
 from fencekit.core.clock import NO_CLOCK, VectorClock
-from fencekit.core.quick import quickly_made
 
 if TYPE_CHECKING:
     from fencekit.core.request import EffectRequest
@@ -61,7 +60,6 @@ class Holder:
     process: str = ""
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class PreparedEffect:
     """The ticket: proof that one attempt was admitted.
@@ -165,7 +163,6 @@ class Absent:
     """Nothing holds this intent; the record may still carry ended tickets."""
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class InFlight:
     """One attempt is between admission and outcome."""
@@ -178,7 +175,6 @@ class InFlight:
     lease_expiry: LeaseExpiry = "fence"
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Done:
     """The effect ran once; `sealed` holds the text that replays return."""
@@ -215,7 +211,6 @@ class Unknown:
 State = Absent | InFlight | Done | Unknown
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class IntentRecord:
     """All that is remembered under one intent key; every write raises `revision`."""
@@ -231,7 +226,6 @@ class IntentRecord:
 NOTHING = IntentRecord()
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class OpenReservation:
     """A reservation whose effect is in flight or unknown, and the head from before it."""
@@ -242,7 +236,6 @@ class OpenReservation:
     before_clock: VectorClock
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class DomainHead:
     """A domain: its sequence number and clock, its open reservations, and who cites it."""
