@@ -80,12 +80,26 @@ def _message(call: Call, failed: IntentFailed) -> str:
     )
 
 
+MAX_SHOWN_DEPTH = 60
+
+
 def _arguments(arguments: Any) -> str:
-    try:
-        text = json.dumps(mask({} if arguments is None else arguments), ensure_ascii=False)
-    except RecursionError:
+    if _is_deeper(arguments, MAX_SHOWN_DEPTH):
         return "nested too deeply to be shown"
+    text = json.dumps(mask({} if arguments is None else arguments), ensure_ascii=False)
     return _line(text, 400)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Tell whether objects and arrays stand in more than so many levels; without recursion."""
+    todo = [(value, 0)]
+    while todo:
+        here, depth = todo.pop()
+        if depth > levels:
+            return True
+        inner = here.values() if isinstance(here, dict) else here if isinstance(here, list) else ()
+        todo += [(one, depth + 1) for one in inner]
+    return False
 
 
 def _quoted(text: str, limit: int) -> str:

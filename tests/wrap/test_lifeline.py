@@ -45,7 +45,7 @@ for line in proxy.stdout:
 SILENT = "import subprocess, sys; subprocess.Popen(sys.argv[1:]).wait()"
 
 
-def until(true: Callable[[], bool], seconds: float = 15.0) -> None:
+def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for what another process does; nothing tells us of processes that are not our own."""
     end = time.monotonic() + seconds
     while not true():
