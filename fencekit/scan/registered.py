@@ -134,6 +134,9 @@ class Registered(Registrar):
         """Read one registration call in one context."""
         tool: Tool | None = None
         handler: Func | None = None
+        given = self._made_of_function(call, env)
+        if given is not None:
+            return given
         for i, arg in enumerate(call.args):
             for value in self.ev.eval(arg.value, env):
                 if arg.name == "name" or (
@@ -171,6 +174,15 @@ class Registered(Registrar):
         tool.handler = handler or tool.handler
         self._details(call, env, tool)
         return tool
+
+    def _made_of_function(self, call: Call, env: Env) -> Tool | None:
+        """Read `Tool.from_function(f, name=…)` where it is given to a registration."""
+        for arg in call.args[:1]:
+            for value in self.ev.eval(arg.value, env):
+                made = isinstance(value, Ext) and value.last == "from_function"
+                if made and isinstance(value, Ext) and value.call is not None:
+                    return self._interpret(value.call, env)
+        return None
 
     def _details(self, call: Call, env: Env, tool: Tool) -> None:
         """Fill in what stands beside the name: description, schema, annotations."""
